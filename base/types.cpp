@@ -1,0 +1,101 @@
+// The names of types, operators, collectives and algorithms, and their parsers. The first text of a
+// row is the name; the others are understood, but never printed.
+
+#include "treering/types.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "treering/error.hpp"
+
+namespace treering {
+namespace {
+
+template <class T>
+struct Names {
+  T value;
+  const char* texts[3];
+};
+
+constexpr Names<DataType> data_type_names[] = {
+    {DataType::u8, {"u8", "uint8"}},
+    {DataType::i8, {"i8", "int8", "char"}},
+    {DataType::i32, {"i32", "int32", "int"}},
+    {DataType::u32, {"u32", "uint32"}},
+    {DataType::i64, {"i64", "int64"}},
+    {DataType::u64, {"u64", "uint64"}},
+    {DataType::f16, {"f16", "float16", "half"}},
+    {DataType::bf16, {"bf16", "bfloat16"}},
+    {DataType::f32, {"f32", "float32", "float"}},
+    {DataType::f64, {"f64", "float64", "double"}},
+};
+
+constexpr Names<ReduceOp> reduce_op_names[] = {
+    {ReduceOp::sum, {"sum"}}, {ReduceOp::prod, {"prod"}}, {ReduceOp::min, {"min"}},
+    {ReduceOp::max, {"max"}}, {ReduceOp::avg, {"avg"}},
+};
+
+constexpr Names<Collective> collective_names[] = {
+    {Collective::all_reduce, {"all_reduce", "allreduce"}},
+    {Collective::reduce_scatter, {"reduce_scatter", "reducescatter"}},
+    {Collective::all_gather, {"all_gather", "allgather"}},
+    {Collective::all_to_all, {"all_to_all", "alltoall"}},
+    {Collective::barrier, {"barrier"}},
+};
+
+constexpr Names<Algorithm> algorithm_names[] = {
+    {Algorithm::ring, {"ring"}},
+    {Algorithm::one_shot, {"one_shot"}},
+    {Algorithm::two_shot, {"two_shot"}},
+    {Algorithm::direct, {"direct"}},
+    {Algorithm::dissemination, {"dissemination"}},
+};
+
+template <class T>
+const char* name_in(std::span<const Names<T>> table, T value) noexcept {
+  for (const auto& row : table)
+    if (row.value == value) return row.texts[0];
+  return "unknown";
+}
+
+template <class T>
+T parse(const char* what, std::span<const Names<T>> table, std::string_view text) {
+  std::string names, others;
+  for (const auto& row : table)
+    for (const char* const& candidate : row.texts) {
+      if (candidate == nullptr) continue;
+      if (candidate == text) return row.value;
+      std::string& list = &candidate == row.texts ? names : others;
+      list += (list.empty() ? "" : ", ") + std::string(candidate);
+    }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("There is no {} '{}'. Valid: {}{}{}.", what, text, names,
+                          others.empty() ? "" : "; also ", others));
+}
+
+}  // namespace
+
+const char* name(DataType type) noexcept { return name_in<DataType>(data_type_names, type); }
+const char* name(ReduceOp op) noexcept { return name_in<ReduceOp>(reduce_op_names, op); }
+const char* name(Collective collective) noexcept {
+  return name_in<Collective>(collective_names, collective);
+}
+const char* name(Algorithm algorithm) noexcept {
+  return name_in<Algorithm>(algorithm_names, algorithm);
+}
+
+DataType parse_data_type(std::string_view text) {
+  return parse<DataType>("data type", data_type_names, text);
+}
+ReduceOp parse_reduce_op(std::string_view text) {
+  return parse<ReduceOp>("reduction", reduce_op_names, text);
+}
+Collective parse_collective(std::string_view text) {
+  return parse<Collective>("collective", collective_names, text);
+}
+Algorithm parse_algorithm(std::string_view text) {
+  return parse<Algorithm>("algorithm", algorithm_names, text);
+}
+
+}  // namespace treering

@@ -1,0 +1,41 @@
+# Compiler options that every target shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+# Release keeps assertions and line numbers. Sanitize is for builds with TREERING_SANITIZER.
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
+set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_package(Threads REQUIRED)
+
+# Everything includes by the path from the root, and the public headers as <treering/…>. Products are not
+# contracted into sums, so that all executions compute the same bits. Two warnings are off because GCC 12 sees
+# what is not there in fmt::join (stringop-overflow) and in "text" + std::string (restrict).
+add_library(treering_options INTERFACE)
+target_include_directories(treering_options INTERFACE
+  ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/base/include ${CMAKE_SOURCE_DIR}/collectives/include)
+target_compile_options(treering_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Werror;-Wno-stringop-overflow;-Wno-restrict;-ffp-contract=off>
+  $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror,-ffp-contract=off>)
+target_link_libraries(treering_options INTERFACE Threads::Threads)
+
+set(sanitizers_thread -fsanitize=thread)
+set(sanitizers_address -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+if(TREERING_SANITIZER)
+  if(NOT DEFINED sanitizers_${TREERING_SANITIZER})
+    message(FATAL_ERROR "TREERING_SANITIZER=${TREERING_SANITIZER}: valid are address and thread.")
+  endif()
+  target_compile_options(treering_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers_${TREERING_SANITIZER}}>)
+  target_link_options(treering_options INTERFACE ${sanitizers_${TREERING_SANITIZER}})
+endif()

@@ -1,0 +1,222 @@
+#include "collectives/guard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <thread>
+
+namespace treering {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long ranks that are late may keep their peers from reporting what they called.
+constexpr auto patience = 500ms;
+
+std::string describe(const Descriptor& call, bool with_plan) {
+  if (call.collective == Collective::barrier) return "barrier()";
+  const bool reduces =
+      call.collective == Collective::all_reduce || call.collective == Collective::reduce_scatter;
+  std::string text = fmt::format("{}({} × {}", name(call.collective), name(call.type), call.count);
+  if (reduces) text += fmt::format(", {}", name(call.op));
+  if (with_plan) text += fmt::format(", by {} in chunks of {}", name(call.algorithm), call.chunk);
+  return text + ")";
+}
+
+/// "rank 3", "ranks 0–2, 5".
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (i != 0) text += ", ";
+    text += fmt::format("{}", ranks[i]);
+    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : "–", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+constexpr const char* advice =
+    "All ranks must make the same calls in the same order. This communicator is broken; correct "
+    "the program, or "
+    "create a new one.";
+
+/// Calls `ready` every millisecond until it is true or patience is at an end.
+template <class Ready>
+void await(Ready ready) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!ready() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
+}
+
+}  // namespace
+
+Guard::Guard(int rank, std::vector<Board*> boards, Flag& abort, std::span<Verdict> verdicts)
+    : rank_(rank), boards_(std::move(boards)), abort_(abort), verdicts_(verdicts) {}
+
+std::uint64_t Guard::encode(const Cause& cause) {
+  // 0 and 1 are "none" and "not known yet".
+  return (static_cast<std::uint64_t>(cause.code) + 2) |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0xffffff) << 8 |
+         (cause.sequence & 0xffffffff) << 32;
+}
+
+Guard::Cause Guard::decode(std::uint64_t word) {
+  return {static_cast<ErrorCode>((word & 0xff) - 2), static_cast<int>(word >> 8 & 0xffffff),
+          word >> 32};
+}
+
+bool Guard::broken() const {
+  return load_relaxed(abort_.value) != 0 || std::ranges::any_of(verdicts_, [](const Verdict& v) {
+           return load_relaxed(v.failure) != 0;
+         });
+}
+
+void Guard::check() {
+  if (!broken()) return;
+  const std::lock_guard lock(mutex_);
+  if (!error_) {
+    const Cause cause = find_cause();
+    error_ = explain(cause);
+    store_release(boards_[static_cast<std::size_t>(rank_)]->failed.value, encode(cause));
+    store_release(abort_.value, 1);
+  }
+  throw Error(*error_);
+}
+
+void Guard::abort() noexcept {
+  aborted_ = true;
+  store_release(boards_[static_cast<std::size_t>(rank_)]->failed.value,
+                encode({ErrorCode::aborted, rank_, 0}));
+  store_release(abort_.value, 1);
+}
+
+void Guard::lost(int peer) noexcept {
+  const Board* board = boards_[static_cast<std::size_t>(peer)];
+  if (board != nullptr && load_acquire(board->closed.value) != 0) return;
+  int none = -1;
+  lost_.compare_exchange_strong(none, peer);
+  store_release(abort_.value, 1);
+}
+
+Guard::Cause Guard::find_cause() {
+  std::optional<Cause> cause;
+  await([&] { return (cause = known_cause()).has_value(); });
+  if (cause) return *cause;
+  // A peer broke off and never said why.
+  const auto failed = std::ranges::find_if(
+      verdicts_, [](const Verdict& v) { return load_acquire(v.failure) != 0; });
+  return {ErrorCode::peer_lost, failed == verdicts_.end() ? rank_ : static_cast<int>(failed->peer),
+          0};
+}
+
+std::optional<Guard::Cause> Guard::known_cause() const {
+  for (const Verdict& verdict : verdicts_) {
+    const auto why = static_cast<Failure>(load_acquire(verdict.failure));
+    const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
+    if (why == Failure::mismatch)
+      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
+    if (!suspicious) continue;
+    if (const auto call = differing_call(verdict.sequence))
+      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
+  }
+  if (const int peer = lost_; peer >= 0) return Cause{ErrorCode::peer_lost, peer, 0};
+  if (aborted_) return Cause{ErrorCode::aborted, rank_, 0};
+  if (const auto announced = announced_cause()) return announced;
+  for (const Verdict& verdict : verdicts_)
+    if (static_cast<Failure>(load_acquire(verdict.failure)) == Failure::peer_closed)
+      return Cause{ErrorCode::peer_lost, static_cast<int>(verdict.peer), 0};
+  return std::nullopt;
+}
+
+/// What a peer found out before us.
+std::optional<Guard::Cause> Guard::announced_cause() const {
+  for (const Board* board : boards_) {
+    if (board == nullptr) continue;
+    const std::uint64_t word = load_acquire(board->failed.value);
+    if (word > 1) return decode(word);
+  }
+  return std::nullopt;
+}
+
+/// The earliest call up to number `latest` that boards still show and that differs.
+std::optional<std::uint64_t> Guard::differing_call(std::uint64_t latest) const {
+  const std::uint64_t earliest = latest < board_entries ? 1 : latest - board_entries + 1;
+  for (std::uint64_t call = earliest; call <= latest; ++call)
+    if (boards_differ(call)) return call;
+  return std::nullopt;
+}
+
+bool Guard::boards_differ(std::uint64_t sequence) const {
+  std::uint64_t first = 0;
+  for (const Board* board : boards_) {
+    if (board == nullptr) continue;
+    Descriptor call{};
+    const std::uint64_t word = read(*board, sequence, call);
+    if (word == 0) continue;
+    if (first == 0) first = word;
+    if (word != first) return true;
+  }
+  return false;
+}
+
+Error Guard::explain(const Cause& cause) const {
+  switch (cause.code) {
+    case ErrorCode::mismatch:
+      return explain_mismatch(cause);
+    case ErrorCode::aborted:
+      return {cause.code,
+              cause.rank == rank_
+                  ? fmt::format("rank {}: the communicator was aborted", rank_)
+                  : fmt::format("rank {}: rank {} aborted the communicator", rank_, cause.rank),
+              {cause.rank}};
+    default:
+      return {
+          cause.code,
+          fmt::format("rank {}: rank {} is gone: its process ended, or it left the communicator "
+                      "while others "
+                      "still used it. This communicator is broken; look for the reason at rank {}",
+                      rank_, cause.rank, cause.rank),
+          {cause.rank}};
+  }
+}
+
+Error Guard::explain_mismatch(const Cause& cause) const {
+  std::map<int, Descriptor> calls;
+  await([&] {
+    for (std::size_t r = 0; r < boards_.size(); ++r) {
+      Descriptor call{};
+      if (boards_[r] != nullptr && read(*boards_[r], cause.sequence, call) != 0)
+        calls.emplace(static_cast<int>(r), call);
+    }
+    return calls.size() == boards_.size();
+  });
+
+  // Ranks by what they called; the rarest call first, since it is the likely mistake.
+  std::vector<std::pair<Descriptor, std::vector<int>>> groups;
+  for (const auto& [rank, call] : calls) {
+    auto same =
+        std::ranges::find_if(groups, [&](const auto& group) { return group.first == call; });
+    if (same == groups.end()) same = groups.insert(groups.end(), {call, {}});
+    same->second.push_back(rank);
+  }
+  std::ranges::stable_sort(groups, {}, [](const auto& group) { return group.second.size(); });
+
+  const bool plan_only = std::ranges::all_of(groups, [&](const auto& group) {
+    return describe(group.first, false) == describe(groups.front().first, false);
+  });
+  std::string text;
+  for (const auto& [call, ranks] : groups)
+    text += fmt::format("{}{} called {}", text.empty() ? "" : ", ", list_ranks(ranks),
+                        describe(call, plan_only));
+  std::vector<int> absent;
+  for (int r = 0; r < static_cast<int>(boards_.size()); ++r)
+    if (!calls.contains(r)) absent.push_back(r);
+  if (!absent.empty()) text += fmt::format(", {} called nothing yet", list_ranks(absent));
+  return {ErrorCode::mismatch, fmt::format("call {}: {}. {}", cause.sequence, text, advice),
+          groups.empty() ? std::vector<int>{} : groups.front().second};
+}
+
+}  // namespace treering

@@ -1,0 +1,67 @@
+#pragma once
+
+// The guard of one rank: abort, dead peers, and the error that a failed call becomes.
+//
+// Kernels only say that they gave up, and why (Verdict). The guard finds out what happened by
+// reading all boards, so that every rank reports the same thing; raises its own board's flag, which
+// is how the news spreads; and keeps the error: a broken communicator stays broken.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/wire/view.hpp"
+#include "treering/error.hpp"
+
+namespace treering {
+
+class Guard {
+ public:
+  /// `boards`: every rank's, host addresses, null where unreadable; own is boards[rank]. `abort`
+  /// and `verdicts`: control memory that this rank's kernels use. All outlive the guard.
+  Guard(int rank, std::vector<Board*> boards, Flag& abort, std::span<Verdict> verdicts);
+
+  /// Throws the error of this communicator, if a call failed or it was aborted. Thread-safe; may
+  /// take half a second the first time, to hear all ranks.
+  void check();
+
+  /// Ends this rank's waits. From any thread, at any time.
+  void abort() noexcept;
+
+  /// A peer's process has ended: breaks the communicator unless the peer had left it in good order.
+  /// From any thread.
+  void lost(int peer) noexcept;
+
+ private:
+  struct Cause {
+    ErrorCode code;
+    int rank;                ///< who is to blame, where that means something
+    std::uint64_t sequence;  ///< of the call, for a mismatch
+  };
+  static std::uint64_t encode(const Cause&);
+  static Cause decode(std::uint64_t);
+
+  bool broken() const;
+  Cause find_cause();
+  std::optional<Cause> known_cause() const;
+  std::optional<Cause> announced_cause() const;
+  std::optional<std::uint64_t> differing_call(std::uint64_t latest) const;
+  bool boards_differ(std::uint64_t sequence) const;
+  Error explain(const Cause&) const;
+  Error explain_mismatch(const Cause&) const;
+
+  int rank_;
+  std::vector<Board*> boards_;
+  Flag& abort_;
+  std::span<Verdict> verdicts_;
+  std::atomic<bool> aborted_ = false;
+  std::atomic<int> lost_ = -1;
+  std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace treering

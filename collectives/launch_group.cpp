@@ -1,0 +1,25 @@
+#include "collectives/launch_group.hpp"
+
+namespace treering {
+
+LaunchGroup::LaunchGroup() : state_(std::make_unique<State>()) {
+  if (State::current() != nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                "this thread already has a LaunchGroup; launch that one first");
+  State::current() = state_.get();
+}
+
+LaunchGroup::~LaunchGroup() {
+  if (State::current() == state_.get()) State::current() = nullptr;
+}
+
+void LaunchGroup::launch() {
+  State::current() = nullptr;
+  if (state_->launches.empty()) return;
+  device().launch_together(state_->queues, state_->launches);
+  for (std::size_t i = 0; i < state_->callers.size(); ++i)
+    state_->queues[i]->record(*state_->callers[i]->latest);
+  *state_ = {};
+}
+
+}  // namespace treering

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "collectives/state.hpp"
+
+namespace treering {
+
+/// What a LaunchGroup has collected.
+struct LaunchGroup::State {
+  std::vector<std::shared_ptr<Communicator::State>> callers;
+  std::vector<Queue*> queues;
+  std::vector<Launch> launches;
+
+  /// The group that collects this thread's calls, or null.
+  static State*& current() {
+    thread_local State* collecting = nullptr;
+    return collecting;
+  }
+
+  void add(std::shared_ptr<Communicator::State> caller, Queue& queue, const Launch& launch) {
+    callers.push_back(std::move(caller));
+    queues.push_back(&queue);
+    launches.push_back(launch);
+  }
+};
+
+}  // namespace treering

@@ -1,0 +1,329 @@
+#include "collectives/membership.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "base/settings.hpp"
+#include "base/units.hpp"
+#include "collectives/buffer.hpp"
+#include "kernels/exec/host/arena.hpp"
+
+namespace treering {
+namespace {
+
+constexpr std::uint32_t wire_version = 1;
+
+// Regions that references name. 0 means "not registered".
+constexpr std::uint64_t arena_region = 1;    // an offset in the peer process's arena
+constexpr std::uint64_t address_region = 2;  // an address, among ranks of one process
+
+Reference make_reference(std::uint64_t region, std::uint64_t offset) {
+  return region << reference_offset_bits | offset;
+}
+
+/// Polls before a wait yields its core: a wait is short if every rank has a core of its own.
+std::uint32_t spins_for(int ranks) {
+  return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? 4096 : 128;
+}
+
+void require_same(const Agreement& mine, const Agreement& theirs, int rank) {
+  const auto same = [&](const char* what, const auto& a, const auto& b) {
+    if (a == b) return;
+    throw Error(ErrorCode::mismatch,
+                fmt::format("rank {} has {} = {}, rank 0 has {}; it must be the same on all ranks",
+                            rank, what, b, a),
+                {rank});
+  };
+  same("the library's wire version", mine.version, theirs.version);
+  same("TREERING_DEVICE", name(mine.execution), name(theirs.execution));
+  same("the world size", mine.size, theirs.size);
+  same("TREERING_INBOX", mine.inbox, theirs.inbox);
+  same("TREERING_SLOT", mine.slot, theirs.slot);
+  same("its number of blocks (TREERING_BLOCKS, TREERING_HOST_THREADS)", mine.channels,
+       theirs.channels);
+  same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", mine.algorithm,
+       theirs.algorithm);
+}
+
+/// Where the arrays that follow the view lie in one allocation.
+struct PrivateLayout {
+  std::size_t size, channels;
+  static constexpr std::size_t edges =
+      (sizeof(RankView) + line_bytes - 1) / line_bytes * line_bytes;
+  std::size_t boards() const { return edges + size * channels * sizeof(Edge); }
+  std::size_t regions() const { return boards() + size * sizeof(Board*); }
+  std::size_t sequence() const { return regions() + size * sizeof(PeerRegions); }
+  std::size_t broken() const { return sequence() + channels * sizeof(std::uint64_t); }
+  std::size_t bytes() const { return broken() + sizeof(std::uint64_t); }
+};
+
+/// Seats whose peers have not all left.
+class Graveyard {
+ public:
+  static Graveyard& instance() {
+    static Graveyard& graves =
+        *new Graveyard;  // never destroyed: at exit peers may still write to our memory
+    return graves;
+  }
+
+  template <class Left>
+  void bury(std::shared_ptr<Membership> seat, Left left) {
+    std::vector<std::shared_ptr<Membership>> gone;  // destroyed after the lock is given back
+    const std::lock_guard lock(mutex_);
+    if (seat != nullptr) seats_.push_back(std::move(seat));
+    for (auto& s : seats_)
+      if (left(*s)) gone.push_back(std::move(s));
+    std::erase(seats_, nullptr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Membership>> seats_;
+};
+
+}  // namespace
+
+Membership::Membership(Device& device, int rank, int size, const Options& options)
+    : device_(device),
+      rank_(rank),
+      size_(size),
+      algorithm_(options.algorithm),
+      peers_(static_cast<std::size_t>(size)) {
+  const Settings& wanted = settings();
+  if (!algorithm_) algorithm_ = wanted.algorithm;
+  const int channels = wanted.blocks != 0 ? wanted.blocks : device.block_budget(size);
+  agreement_ = {wire_version,
+                device.execution(),
+                size,
+                channels,
+                wanted.inbox,
+                wanted.slot,
+                algorithm_ ? static_cast<int>(*algorithm_) : -1};
+  layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
+             static_cast<std::size_t>(channels)};
+  inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));
+  device.back(inbox_, layout_.slots(0, 0));
+  board_ = new (process_arena().allocate(sizeof(Board) + layout_.size * sizeof(std::uint64_t)))
+      Board{};
+  private_ = static_cast<std::byte*>(
+      device.allocate(PrivateLayout{layout_.size, layout_.channels}.bytes()));
+  control_ = static_cast<std::byte*>(
+      device.allocate_control(sizeof(Flag) + layout_.channels * sizeof(Verdict)));
+  abort_ = new (control_) Flag{};
+  verdicts_ = new (control_ + sizeof(Flag)) Verdict[layout_.channels]{};
+}
+
+Membership::~Membership() {
+  subscriptions_.clear();
+  peers_.clear();
+  device_.deallocate_control(control_);
+  device_.deallocate(private_);
+  process_arena().deallocate(board_);
+  device_.deallocate(inbox_);
+}
+
+Facts Membership::facts() const {
+  Facts mine{};
+  mine.agreement = agreement_;
+  mine.process = process_;
+  mine.arena_bytes = process_arena().size();
+  mine.board_offset =
+      static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(board_) - process_arena().base());
+  mine.inbox_address = reinterpret_cast<std::uint64_t>(inbox_);
+  std::size_t offset = 0;
+  device_.export_memory(inbox_, mine.inbox, offset);
+  mine.inbox_offset = offset;
+  return mine;
+}
+
+void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas) {
+  for (int r = 0; r < size_; ++r)
+    require_same(facts[0].agreement, facts[static_cast<std::size_t>(r)].agreement, r);
+  boards_.resize(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r)
+    map_peer(r, facts[static_cast<std::size_t>(r)],
+             arenas.empty() ? UniqueFd{} : std::move(arenas[static_cast<std::size_t>(r)]));
+  guard_ = std::make_unique<Guard>(rank_, boards_, *abort_, std::span(verdicts_, layout_.channels));
+  build_view();
+  watch_peers(facts);
+}
+
+void Membership::map_peer(int r, const Facts& theirs, UniqueFd arena) {
+  Peer& peer = peers_[static_cast<std::size_t>(r)];
+  std::byte* base = process_arena().base();
+  if (same_process(theirs.process, process_)) {
+    peer.inbox = reinterpret_cast<std::byte*>(theirs.inbox_address);
+  } else {
+    one_process_ = false;
+    peer.arena = attach(theirs.process, std::move(arena), theirs.arena_bytes);
+    base = peer.arena->base();
+    if (device_.execution() == Execution::host) {
+      peer.inbox = base + theirs.inbox_offset;
+    } else {
+      peer.inbox_mapping = device_.import_memory(theirs.inbox);
+      peer.inbox = peer.inbox_mapping->base() + theirs.inbox_offset;
+    }
+  }
+  boards_[static_cast<std::size_t>(r)] = reinterpret_cast<Board*>(base + theirs.board_offset);
+}
+
+void Membership::watch_peers(std::span<const Facts> facts) {
+  // One subscription a process: it may hold many ranks.
+  std::vector<bool> watched(static_cast<std::size_t>(size_));
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    const ProcessIdentity& process = facts[r].process;
+    if (watched[r] || same_process(process, process_)) continue;
+    std::vector<int> ranks;
+    for (std::size_t other = r; other < facts.size(); ++other)
+      if (same_process(facts[other].process, process)) {
+        watched[other] = true;
+        ranks.push_back(static_cast<int>(other));
+      }
+    subscriptions_.push_back(Watcher::watch(process, [this, ranks] {
+      for (const int rank : ranks) {
+        peers_[static_cast<std::size_t>(rank)].dead = true;
+        guard_->lost(rank);
+      }
+    }));
+  }
+}
+
+void Membership::build_view() {
+  const PrivateLayout layout{layout_.size, layout_.channels};
+  std::vector<std::byte> image(layout.bytes());
+  const auto at = [&](std::size_t offset) { return image.data() + offset; };
+
+  auto* edges = reinterpret_cast<Edge*>(at(PrivateLayout::edges));
+  for (int c = 0; c < channels(); ++c)
+    for (int p = 0; p < size_; ++p) {
+      std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox;
+      edges[layout_.wire(c, p)] = {
+          .to = {theirs + layout_.slots(c, rank_),
+                 reinterpret_cast<Post*>(theirs + layout_.posts(c, rank_)),
+                 reinterpret_cast<Flag*>(inbox_ + layout_.credit(c, p))},
+          .from = {inbox_ + layout_.slots(c, p),
+                   reinterpret_cast<Post*>(inbox_ + layout_.posts(c, p)),
+                   reinterpret_cast<Flag*>(theirs + layout_.credit(c, rank_))},
+          .sent = 0,
+          .received = 0};
+    }
+  auto* boards = reinterpret_cast<Board**>(at(layout.boards()));
+  auto* regions = reinterpret_cast<PeerRegions*>(at(layout.regions()));
+  for (std::size_t p = 0; p < boards_.size(); ++p) {
+    boards[p] = static_cast<Board*>(device_.device_view(boards_[p], sizeof(Board)));
+    const auto& arena = peers_[p].arena;
+    regions[p].base[arena_region] = arena ? arena->base() : process_arena().base();
+    regions[p].base[address_region] = nullptr;
+  }
+
+  const RankView view{
+      .rank = rank_,
+      .size = size_,
+      .channels = channels(),
+      .shape = layout_.shape,
+      .edges = reinterpret_cast<Edge*>(private_ + PrivateLayout::edges),
+      .board = boards[rank_],
+      .boards = reinterpret_cast<Board* const*>(private_ + layout.boards()),
+      .regions = reinterpret_cast<const PeerRegions*>(private_ + layout.regions()),
+      .sequence = reinterpret_cast<std::uint64_t*>(private_ + layout.sequence()),
+      .broken = reinterpret_cast<std::uint64_t*>(private_ + layout.broken()),
+      .abort = static_cast<const Flag*>(device_.device_view(abort_, sizeof(Flag))),
+      .verdicts =
+          static_cast<Verdict*>(device_.device_view(verdicts_, layout_.channels * sizeof(Verdict))),
+      .spins = spins_for(size_),
+  };
+  std::memcpy(image.data(), &view, sizeof view);
+  device_.copy_now(private_, image.data(), image.size());
+  view_ = reinterpret_cast<RankView*>(private_);
+}
+
+Edge& Membership::edge(int channel, int peer) {
+  return reinterpret_cast<Edge*>(private_ + PrivateLayout::edges)[layout_.wire(channel, peer)];
+}
+
+void Membership::back(Wiring wiring) {
+  if (backed_mesh_ || (wiring == Wiring::ring && backed_ring_)) return;
+  if (wiring == Wiring::ring) {
+    back_wire((rank_ + 1) % size_);
+    backed_ring_ = true;
+  } else {
+    for (int p = 0; p < size_; ++p) back_wire(p);
+    backed_mesh_ = true;
+  }
+}
+
+/// The sender sees to its slots: it is the one who touches them first.
+void Membership::back_wire(int p) {
+  if (p == rank_) return;
+  const Peer& peer = peers_[static_cast<std::size_t>(p)];
+  for (int c = 0; c < channels(); ++c) {
+    std::byte* slots = peer.inbox + layout_.slots(c, rank_);
+    if (peer.arena != nullptr && device_.execution() == Execution::host)
+      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), layout_.wire_bytes());
+    else if (peer.arena == nullptr)
+      device_.back(slots, layout_.wire_bytes());
+  }
+}
+
+bool Membership::known(const void* buffer, std::size_t bytes) const {
+  if (buffer_holds(buffer, bytes)) return true;
+  const auto* begin = static_cast<const std::byte*>(buffer);
+  const std::shared_lock lock(registered_mutex_);
+  auto after = registered_.upper_bound(begin);
+  if (after == registered_.begin()) return false;
+  const auto& [start, length] = *std::prev(after);
+  return begin + bytes <= start + length;
+}
+
+Reference Membership::reference(const void* buffer, std::size_t bytes) const {
+  if (buffer == nullptr || bytes == 0) return 0;
+  const Arena& arena = process_arena();
+  const bool in_arena = device_.execution() == Execution::host && arena.contains(buffer, bytes);
+  if (in_arena)
+    return make_reference(arena_region, static_cast<std::uint64_t>(
+                                            static_cast<const std::byte*>(buffer) - arena.base()));
+  if (!one_process_ || !known(buffer, bytes)) return 0;
+  return make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer));
+}
+
+bool Membership::register_memory(void* memory, std::size_t bytes) {
+  if (reference(memory, bytes) != 0) return true;
+  if (!one_process_) return false;
+  const std::unique_lock lock(registered_mutex_);
+  registered_[static_cast<const std::byte*>(memory)] = bytes;
+  return true;
+}
+
+void Membership::deregister(void* memory) {
+  const std::unique_lock lock(registered_mutex_);
+  registered_.erase(static_cast<const std::byte*>(memory));
+}
+
+/// They lie behind a rank's board, one for each of its peers: arena memory begins as zeros.
+std::uint64_t* Membership::farewells(int rank) const {
+  return reinterpret_cast<std::uint64_t*>(boards_[static_cast<std::size_t>(rank)] + 1);
+}
+
+/// The last that this rank does to its peers' memory.
+void Membership::say_farewell() {
+  store_release(board_->closed.value, 1);
+  for (int p = 0; p < size_; ++p) store_release(farewells(p)[rank_], 1);
+}
+
+bool Membership::everyone_left() const {
+  for (std::size_t p = 0; p < peers_.size(); ++p)
+    if (!peers_[p].dead && load_acquire(farewells(rank_)[p]) == 0) return false;
+  return true;
+}
+
+void Membership::retire(std::shared_ptr<Membership> seat) {
+  seat->say_farewell();
+  Graveyard::instance().bury(std::move(seat),
+                             [](const Membership& s) { return s.everyone_left(); });
+}
+
+}  // namespace treering

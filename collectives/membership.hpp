@@ -1,0 +1,135 @@
+#pragma once
+
+// One rank's seat in a communicator: the memory it receives in, what it knows of its peers, and the
+// view of all that which its kernels get.
+//
+// Start-up has two phases, with everybody's facts gathered in between: the constructor makes what
+// is this rank's own, connect() reaches the peers'. The end has two as well: retire() tells the
+// peers that this rank touches nothing of theirs any more, and its memory is freed once all of them
+// have said so, or are dead. Each says so in the other's memory: its own may be gone by the time
+// the other looks.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "base/unique_fd.hpp"
+#include "collectives/guard.hpp"
+#include "kernels/exec/device.hpp"
+#include "plan/inbox.hpp"
+#include "transport/mapped/peers.hpp"
+#include "transport/mapped/process.hpp"
+#include "transport/mapped/watcher.hpp"
+#include "treering/treering.hpp"
+
+namespace treering {
+
+/// Settings that all ranks must have alike.
+struct Agreement {
+  std::uint32_t version;
+  Execution execution;
+  std::int32_t size, channels;
+  std::uint64_t inbox, slot;
+  std::int32_t algorithm;  ///< -1: automatic
+};
+
+/// What a rank tells all others at start. Travels as bytes.
+struct Facts {
+  Agreement agreement;
+  ProcessIdentity process;
+  std::uint64_t arena_bytes;
+  std::uint64_t board_offset;   ///< in the process's arena
+  std::uint64_t inbox_address;  ///< for ranks of the same process
+  std::uint64_t inbox_offset;   ///< in the allocation that `inbox` names, or the arena
+  MemoryHandle inbox;
+};
+
+/// Which wires an algorithm uses.
+enum class Wiring : std::uint8_t { ring, mesh };
+
+class Membership {
+ public:
+  /// Allocates. Throws Error{out_of_memory}.
+  Membership(Device& device, int rank, int size, const Options& options);
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+  ~Membership();
+
+  Facts facts() const;
+  /// `facts`: of all ranks, in order. `arenas`: for each rank the descriptor of its process's
+  /// arena, invalid for ranks of this process. Throws Error{mismatch} if settings differ, naming
+  /// the rank and the setting.
+  void connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int channels() const { return layout_.channels; }
+  WireShape shape() const { return layout_.shape; }
+  Device& device() const { return device_; }
+  const RankView* view() const { return view_; }
+  std::span<const Verdict> verdicts() const { return {verdicts_, layout_.channels}; }
+  Guard& guard() { return *guard_; }
+  std::optional<Algorithm> algorithm() const { return algorithm_; }
+
+  /// This rank's edges as kernels see them, on devices whose memory the host can reach:
+  /// [channel][peer].
+  Edge& edge(int channel, int peer);
+
+  /// Makes sure that the slots of the wires of a wiring exist. Throws Error{out_of_memory}.
+  void back(Wiring wiring);
+
+  /// How peers reach a buffer; 0 if they cannot.
+  Reference reference(const void* buffer, std::size_t bytes) const;
+  bool register_memory(void* memory, std::size_t bytes);
+  void deregister(void* memory);
+
+  /// No call of this rank is running: tells the peers, and frees the seat when they have left too.
+  static void retire(std::shared_ptr<Membership> seat);
+
+ private:
+  struct Peer {
+    std::shared_ptr<PeerMemory> arena;  ///< null: same process
+    std::unique_ptr<Mapping> inbox_mapping;
+    std::byte* inbox = nullptr;
+    std::atomic<bool> dead = false;
+  };
+
+  void map_peer(int peer, const Facts& theirs, UniqueFd arena);
+  void watch_peers(std::span<const Facts> facts);
+  void build_view();
+  std::uint64_t* farewells(int rank) const;
+  void say_farewell();
+  bool everyone_left() const;
+  void back_wire(int peer);
+  bool known(const void* buffer, std::size_t bytes) const;
+
+  Device& device_;
+  int rank_, size_;
+  std::optional<Algorithm> algorithm_;
+  ProcessIdentity process_ = this_process();
+  Agreement agreement_{};
+  InboxLayout layout_{};
+  std::byte* inbox_ = nullptr;
+  Board* board_ = nullptr;
+  std::byte* private_ = nullptr;  ///< view, edges, boards, regions, sequence numbers
+  std::byte* control_ = nullptr;  ///< abort flag and verdicts
+  Flag* abort_ = nullptr;
+  Verdict* verdicts_ = nullptr;
+  RankView* view_ = nullptr;
+
+  std::vector<Peer> peers_;
+  std::vector<Board*> boards_;
+  bool one_process_ = true;
+  std::atomic<bool> backed_ring_ = false, backed_mesh_ = false;
+  mutable std::shared_mutex registered_mutex_;
+  std::map<const std::byte*, std::size_t> registered_;
+  std::unique_ptr<Guard> guard_;
+  std::vector<Watcher::Subscription> subscriptions_;  // last: their callbacks use the others
+};
+
+}  // namespace treering

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "collectives/arguments.hpp"
+#include "collectives/membership.hpp"
+#include "kernels/exec/device.hpp"
+#include "treering/treering.hpp"
+
+namespace treering {
+
+/// One rank of a communicator. `mutex` orders its calls.
+struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
+  explicit State(std::shared_ptr<Membership> s)
+      : seat(std::move(s)), guard(seat, &seat->guard()), latest(seat->device().create_event()) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    latest->synchronize();
+    Membership::retire(std::move(seat));
+  }
+
+  void call(const Arguments& args, const CallOptions& how);
+  Launch plan(const Arguments& args, const CallOptions& how) const;
+  void run(const Launch& launch);
+  void enqueue(const Launch& launch, Stream& stream);
+
+  std::shared_ptr<Membership> seat;
+  std::shared_ptr<Guard> guard;
+  std::mutex mutex;
+  std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
+  Queue* latest_queue = nullptr;  ///< null: nothing is queued
+  Algorithm algorithm{};          ///< of the latest call
+  int blocks = 0;
+};
+
+}  // namespace treering

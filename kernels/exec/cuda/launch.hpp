@@ -1,0 +1,40 @@
+#pragma once
+
+// What host code and kernels agree on about a launch. Several ranks of a process that share a GPU
+// run in one grid, because only the blocks of one (cooperative) grid are sure to run at the same
+// time:
+//
+//     grid │ block 0 │ block 1 │ block 2 │ block 3 │ block 4 │ block 5 │
+//     rank │         0         │         1         │         2         │    blocks = 2
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/wire/view.hpp"
+
+namespace treering {
+
+/// Threads of a block. 16 warps keep enough 16-byte loads in flight to use an SM, and leave 128
+/// registers to each thread; a block then fills an SM as far as registers go, and as blocks are
+/// few, more would idle.
+inline constexpr int block_threads = 512;
+inline constexpr std::size_t shared_alignment = 16;
+
+/// One rank's share of a grid.
+struct TeamMember {
+  const RankView* view;  ///< in device memory
+  CallArgs args;
+};
+
+/// Most ranks in a grid. The team travels as the kernel's parameter, by value, so that nothing
+/// needs to be copied or kept alive, also in a captured graph; the parameters of every GPU hold 4
+/// KiB.
+inline constexpr int team_size = 48;
+
+struct Team {
+  std::int32_t blocks;  ///< of each rank
+  TeamMember members[team_size];
+};
+static_assert(sizeof(Team) <= 4096);
+
+}  // namespace treering

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "kernels/exec/device.hpp"
+
+namespace treering {
+
+/// An event on the host: two counters, of records that were asked for and that were reached.
+class HostEvent final : public Event {
+ public:
+  bool done() override;
+  void synchronize() override;
+
+  /// A new record; it is reached when reach() is called with its number.
+  std::uint64_t promise();
+  void reach(std::uint64_t record);
+  /// The newest record that was asked for.
+  std::uint64_t latest();
+  /// Returns when that record has been reached.
+  void await(std::uint64_t record);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable reached_changed_;
+  std::uint64_t promised_ = 0, reached_ = 0;
+};
+
+/// A queue on the host: a thread that takes one task after the other. The thread starts with the
+/// first task.
+class HostQueue final : public Queue {
+ public:
+  /// `run`: how a launch is carried out on the queue's thread.
+  explicit HostQueue(std::function<void(const Launch&)> run) : run_(std::move(run)) {}
+  HostQueue(const HostQueue&) = delete;
+  HostQueue& operator=(const HostQueue&) = delete;
+  ~HostQueue() override;
+
+  void launch(const Launch& launch) override;
+  void copy(void* destination, const void* source, std::size_t bytes) override;
+  void record(Event& event) override;
+  void wait(Event& event) override;
+  bool idle() override;
+  void synchronize() override;
+
+ private:
+  void push(std::function<void()> task);
+  void loop();
+
+  std::function<void(const Launch&)> run_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;  // the first is being carried out
+  bool leave_ = false;
+  std::thread thread_;
+};
+
+}  // namespace treering

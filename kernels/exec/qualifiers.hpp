@@ -1,0 +1,22 @@
+#pragma once
+
+/// Marks a function that runs inside kernels only: everything below a kernel's entry.
+#ifdef __CUDACC__
+#define TREERING_DEVICE __device__ __forceinline__
+#else
+#define TREERING_DEVICE inline
+#endif
+
+/// The same, for a large function that is to exist once and be called, however many places use it.
+#ifdef __CUDACC__
+#define TREERING_DEVICE_CALL __device__ __noinline__
+#else
+#define TREERING_DEVICE_CALL inline
+#endif
+
+/// Before a loop whose count is a constant: unroll it whole, so that arrays stay in registers.
+#ifdef __CUDACC__
+#define TREERING_UNROLL _Pragma("unroll")
+#else
+#define TREERING_UNROLL
+#endif

@@ -1,0 +1,74 @@
+#include "kernels/exec/simt/device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/exec/simt/queue.hpp"
+#include "kernels/exec/simt/scheduler.hpp"
+#include "treering/error.hpp"
+
+namespace treering {
+namespace {
+
+class SimtDevice final : public Device {
+ public:
+  Execution execution() const override { return Execution::simt; }
+  std::string describe() const override {
+    const simt::Config config = simt::config();
+    return fmt::format("simt, {} threads per block, seed {}", config.threads, config.seed);
+  }
+  std::string identity() const override { return "simt"; }
+
+  // One piece from malloc each, of exactly the size asked for: AddressSanitizer guards its end.
+  void* allocate(std::size_t bytes) override {
+    constexpr std::size_t alignment = 256;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, alignment, std::max<std::size_t>(bytes, 1)) != 0)
+      throw Error(ErrorCode::out_of_memory,
+                  fmt::format("no memory for {} bytes on the simt device", bytes));
+    return std::memset(memory, 0, bytes);
+  }
+  void deallocate(void* memory) noexcept override { std::free(memory); }
+  void* allocate_control(std::size_t bytes) override { return allocate(bytes); }
+  void deallocate_control(void* memory) noexcept override { deallocate(memory); }
+  void copy_now(void* destination, const void* source, std::size_t bytes) override {
+    std::memcpy(destination, source, bytes);
+  }
+
+  bool export_memory(const void*, MemoryHandle&, std::size_t&) override { return false; }
+  std::unique_ptr<Mapping> import_memory(const MemoryHandle&) override {
+    throw Error(ErrorCode::unsupported,
+                "the simt device lives in one process and maps no other's memory; run ranks as "
+                "threads, or set "
+                "TREERING_DEVICE=host");
+  }
+
+  std::unique_ptr<Queue> create_queue() override { return std::make_unique<SimtQueue>(); }
+  std::unique_ptr<Event> create_event() override { return std::make_unique<SimtEvent>(); }
+
+  void run(const Launch& launch) override {
+    SimtQueue queue;
+    queue.launch(launch);
+    queue.synchronize();
+  }
+
+  /// Queues never wait for one another here, so they run together anyway.
+  void launch_together(std::span<Queue* const> queues, std::span<const Launch> launches) override {
+    for (std::size_t i = 0; i < queues.size(); ++i) queues[i]->launch(launches[i]);
+  }
+
+  int block_budget(int ranks) const override {
+    constexpr int most = 32;  // a GPU's communication kernels have no more
+    const int fit = simt::Scheduler::most_fibers / (simt::config().threads * std::max(ranks, 1));
+    return std::clamp(fit, 1, most);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_simt_device() { return std::make_unique<SimtDevice>(); }
+
+}  // namespace treering

@@ -1,0 +1,146 @@
+#pragma once
+
+// The engine of the `simt` execution: what is launched on queues, and who runs it.
+//
+// Nothing runs until somebody waits for something: SimtQueue::synchronize(),
+// SimtEvent::synchronize(), run_all(). The thread that waits becomes the *runner* and runs
+// everyone's kernels until what it waits for has happened; others who wait meanwhile sleep, and one
+// of them takes over. (done() and idle() run some steps, so that asking again and again leads
+// somewhere.) So it is always one OS thread that runs, and if a single thread launches and waits, a
+// seed replays the run.
+//
+//     launch, copy, record ──► queue ──► its first item runs, as a grid ──► scheduler
+//
+// Everything in a queue is a kernel: a copy is one of a single thread, and so are records and
+// waits.
+//
+// A kernel that can never complete is *stuck*: its threads are unwound, and whoever waits for its
+// queue, or for an event behind it, gets an Error{stuck} that says for each block where its threads
+// are. What follows in the queue runs as if nothing had been. A kernel is stuck if
+//   - all threads of a block stand at barriers that do not open; or
+//   - everyone does nothing but poll flags, and run_all() promised that nobody else will raise one,
+//   or it
+//     has been so for Config::patience.
+// A kernel that spins without pause() cannot be interrupted.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "kernels/exec/simt/grid.hpp"
+#include "treering/error.hpp"
+
+namespace treering::simt {
+
+struct Config {
+  std::uint64_t seed = 1;
+  int threads = 32;  ///< of a block, for kernels launched as a Launch
+  std::chrono::milliseconds patience{2000};
+};
+
+/// Seeds the scheduler anew, too. Call it while nothing runs. Throws Error{invalid_argument}.
+void configure(const Config&);
+Config config();
+
+/// Runs everything that has been launched. The caller promises that no other thread of the process
+/// will raise a flag or launch anything meanwhile, so that stuck kernels are found at once. Throws
+/// Error{stuck}, for all queues together.
+void run_all();
+
+/// A digest of all decisions since configure(): equal if the runs were equal.
+std::uint64_t trace();
+
+/// How a kernel is launched. `rank` is for reports.
+struct Shape {
+  int blocks = 1, threads = 32;
+  int rank = -1;
+};
+
+// ---- the rest is for SimtQueue and SimtEvent
+
+using Failure = std::shared_ptr<const Error>;  ///< null: none
+
+/// One record of an event.
+struct Record {
+  Tag tag;
+  bool done = false;
+  Failure failure;
+};
+
+/// An item of a queue. Made by the thread that launches.
+struct Work {
+  Grid grid{};
+  bool started = false;
+  std::shared_ptr<const Record> after;  ///< starts when this is done; null: at once
+  std::shared_ptr<Record> completes;    ///< null: none
+};
+
+struct QueueState {
+  Tag tag;
+  std::deque<std::unique_ptr<Work>> works;
+  Failure failure;  ///< since the last synchronize()
+};
+
+/// Throws Error{invalid_argument} for a shape that cannot be.
+std::unique_ptr<Work> make_work(QueueState&, const Shape&, Kernel);
+
+/// All state is under one lock, which the runner gives up while threads of kernels run.
+class Engine {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+  using Condition = std::function<bool()>;  ///< asked under the lock
+
+  Lock lock() { return Lock(mutex_); }
+
+  void configure(const Config&);
+  Config config();
+
+  void add(QueueState&);
+  void remove(QueueState&);
+  void enqueue(QueueState&, std::unique_ptr<Work>);
+
+  /// Returns when done() is true. `closed`: nobody else will act.
+  void wait(Lock&, const Condition& done, bool closed = false);
+  /// Runs some steps if nobody runs. Returns done().
+  bool ask(const Condition& done);
+  void run_all();
+
+ private:
+  class Runner;
+
+  bool turn(Lock&, std::uint64_t steps);
+  void start_what_can();
+  void retire(const Grid&);
+  bool drop_stuck(bool closed);
+  std::vector<Grid*> running() const;
+  void drop(const std::vector<Grid*>&);
+  void rest(Lock&);
+  QueueState& queue_of(const Grid&) const;
+
+  std::mutex mutex_;
+  std::condition_variable
+      changed_;  // for those who wait: something completed, or there is no runner
+  std::condition_variable arrived_;  // for the runner while it rests
+  std::atomic<bool> news_{false};    // for the runner while it runs
+  bool has_runner_ = false;
+  Config config_;
+  std::vector<QueueState*> queues_;
+  std::uint64_t grids_ = 0;
+
+  // Since when nothing but polls in vain has been seen, and how much had been done by then.
+  std::optional<std::chrono::steady_clock::time_point> quiet_since_;
+  std::uint64_t quiet_at_ = 0;
+  int rests_ = 0;
+};
+
+/// The process's one engine.
+Engine& engine();
+
+}  // namespace treering::simt

@@ -1,0 +1,96 @@
+#pragma once
+
+// The `simt` execution's group: each thread of a block is a fiber, so that the kernel's barriers
+// are real and its threads interleave as the seed says. Every member that is not a plain number is
+// a place where other threads may run.
+//
+// Barriers know from where they are called. Threads of a block that meet at different calls, or of
+// which some have exited, wait for ever, and are reported (engine.hpp).
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <source_location>
+#include <type_traits>
+
+#include "kernels/exec/atomics.hpp"
+#include "kernels/exec/group.hpp"
+#include "kernels/exec/simt/mutants.hpp"
+#include "kernels/exec/simt/scheduler.hpp"
+
+namespace treering {
+
+class SimtGroup {
+ public:
+  using Place = std::source_location;
+
+  SimtGroup(simt::Thread& thread, int rank, int size, int block, int blocks, std::byte* shared)
+      : thread_(thread),
+        rank_(rank),
+        size_(size),
+        block_(block),
+        blocks_(blocks),
+        shared_(shared) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_leader() const { return rank_ == 0; }
+  int block() const { return block_; }
+  int blocks() const { return blocks_; }
+
+  void sync(const Place& place = Place::current()) const { meet(0, size_, false, place); }
+  bool any(bool p, const Place& place = Place::current()) const { return meet(0, size_, p, place); }
+
+  /// Named barrier `number` (1 … 15), of any `count` threads of the block; CUDA's `bar.sync number,
+  /// count`.
+  void sync(int number, int count, const Place& place = Place::current()) const {
+    meet(number, count, false, place);
+  }
+
+  /// The value of the thread `lane` of this warp, all of whose threads call it; CUDA's
+  /// `__shfl_sync`. Orders no memory.
+  template <class T>
+  T shuffle(T value, int lane, const Place& place = Place::current()) const {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    bits = scheduler_.shuffle(thread_, bits, lane, place);
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+
+  void raise(Site site, std::uint64_t& flag, std::uint64_t value) const {
+    if (simt::mutants::switches.weak[static_cast<int>(site)])
+      store_relaxed(flag, value);
+    else
+      store_release(flag, value);
+    scheduler_.yield(thread_);
+  }
+
+  bool pause(Site site, int peer, std::uint32_t turn) const {
+    constexpr std::uint32_t look_every = 4;
+    scheduler_.poll(thread_, site, peer, turn == 0);
+    return turn % look_every == look_every - 1;
+  }
+
+  void settle_stores() const {}  // there are no non-temporal ones
+
+  template <class T>
+  T& shared() const {
+    static_assert(sizeof(T) <= shared_bytes);
+    return *reinterpret_cast<T*>(shared_);
+  }
+
+ private:
+  bool meet(int number, int count, bool vote, const Place& place) const {
+    if (simt::mutants::switches.barriers && simt::mutants::skips(place)) return vote;
+    return scheduler_.arrive(thread_, number, count, place, vote);
+  }
+
+  simt::Scheduler& scheduler_ = simt::scheduler();
+  simt::Thread& thread_;
+  int rank_, size_, block_, blocks_;
+  std::byte* shared_;
+};
+
+}  // namespace treering

@@ -1,0 +1,51 @@
+#pragma once
+
+// Mutants: faults planted on purpose, to show that tests would find them. Off by default. Switch
+// them while no kernel runs; they hold until heal().
+//
+//   weaken(Site::post)            raises posts with a relaxed store: ThreadSanitizer must report a
+//   race skip_barrier("ring.hpp", 63)  removes the barrier that is called there (sync() or any(),
+//   which then only
+//                                 sees the thread's own vote): a race, a wrong value, or a stuck
+//                                 kernel
+//
+// To try every barrier: watch_barriers(), run once, and skip each of barrier_sites() in turn.
+//
+// A report of ThreadSanitizer ends the process if asked to, so a test that expects one runs in a
+// child: the same program with a --gtest_filter and TSAN_OPTIONS="exitcode=66 halt_on_error=1",
+// whose exit status is 66.
+
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "kernels/exec/group.hpp"
+
+namespace treering::simt::mutants {
+
+struct BarrierSite {
+  std::string file;  ///< without folders, as in reports
+  unsigned line;
+
+  friend bool operator==(const BarrierSite&, const BarrierSite&) = default;
+};
+
+void weaken(Site);
+void skip_barrier(const BarrierSite&);
+/// Notes from now on which barriers are called.
+void watch_barriers();
+/// In the order of their first call since watch_barriers(); the first 256.
+std::vector<BarrierSite> barrier_sites();
+/// All mutants off.
+void heal();
+
+/// For SimtGroup.
+struct Switches {
+  bool weak[3];   ///< by Site
+  bool barriers;  ///< barriers are watched or skipped
+};
+extern Switches switches;
+/// The barrier at this place is left out. Asked only if switches.barriers.
+bool skips(const std::source_location&);
+
+}  // namespace treering::simt::mutants

@@ -1,0 +1,95 @@
+#pragma once
+
+// Boards: who calls what. Each rank has one, and every peer can read it.
+//
+// A call has a sequence number and a descriptor. Before anything else a rank writes both on its
+// board, in entry (sequence mod 8). The *call word* is the number's low half and the descriptor's
+// hash in 64 bits; it also travels in every post, and is compared before a byte of the message is
+// used. A rank that waits too long compares its peer's board. An entry with another sequence number
+// proves nothing.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/exec/atomics.hpp"
+#include "kernels/exec/qualifiers.hpp"
+#include "kernels/wire/post.hpp"
+#include "treering/types.hpp"
+
+namespace treering {
+
+/// What must be equal on all ranks of a call.
+struct Descriptor {
+  Collective collective;
+  DataType type;
+  ReduceOp op;
+  Algorithm algorithm;  ///< differs only if a user forced different ones
+  std::int32_t root;
+  std::uint64_t count;
+  std::uint64_t chunk;  ///< elements of one message: agreed by the plan
+
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+static_assert(sizeof(Descriptor) == 24);
+inline constexpr int descriptor_words = sizeof(Descriptor) / sizeof(std::uint64_t);
+
+/// 32 bits that differ for different descriptors, but for a chance of 2⁻³².
+TREERING_PORTABLE inline std::uint32_t hash(const Descriptor& call) {
+  const std::uint64_t head =
+      static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
+      static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.algorithm) << 24 |
+      static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32;
+  std::uint64_t mix = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t word : {head, call.count, call.chunk}) {  // splitmix64's finaliser
+    mix ^= word;
+    mix = (mix ^ (mix >> 30)) * 0xbf58476d1ce4e5b9;
+    mix = (mix ^ (mix >> 27)) * 0x94d049bb133111eb;
+    mix ^= mix >> 31;
+  }
+  return static_cast<std::uint32_t>(mix);
+}
+
+TREERING_PORTABLE inline std::uint64_t call_word(std::uint64_t sequence, std::uint32_t hash) {
+  return sequence << 32 | hash;
+}
+
+/// True if both words belong to the same sequence number.
+TREERING_PORTABLE inline bool same_call(std::uint64_t a, std::uint64_t b) {
+  return a >> 32 == b >> 32;
+}
+
+struct alignas(line_bytes) BoardEntry {
+  std::uint64_t word;  ///< 0 before the first call
+  std::uint64_t descriptor[descriptor_words];
+};
+
+inline constexpr int board_entries = 8;
+
+struct Board {
+  BoardEntry entries[board_entries];
+  Flag failed;  ///< 1: this rank's communicator is broken (a call failed, or it was aborted)
+  Flag closed;  ///< 1: this rank destroyed its communicator
+};
+
+/// Writes a call on the board. Without order, since every release costs a GPU a round trip: readers
+/// tell a torn entry by its hash.
+TREERING_DEVICE void publish(Board& board, std::uint64_t word, const Descriptor& call) {
+  BoardEntry& entry = board.entries[(word >> 32) % board_entries];
+  std::uint64_t words[descriptor_words];
+  memcpy(words, &call, sizeof call);
+  for (int i = 0; i < descriptor_words; ++i) store_relaxed(entry.descriptor[i], words[i]);
+  store_relaxed(entry.word, word);
+}
+
+/// Reads the entry of a sequence number; the word is 0 if the board shows another call there.
+inline std::uint64_t read(const Board& board, std::uint64_t sequence, Descriptor& call) {
+  const BoardEntry& entry = board.entries[sequence % board_entries];
+  std::uint64_t words[descriptor_words];
+  const std::uint64_t word = load_relaxed(entry.word);
+  for (int i = 0; i < descriptor_words; ++i) words[i] = load_relaxed(entry.descriptor[i]);
+  std::memcpy(&call, words, sizeof call);
+  return word == call_word(sequence, hash(call)) ? word : 0;
+}
+
+}  // namespace treering

@@ -1,0 +1,163 @@
+#pragma once
+
+// One block's share of one call: the group, the communicator and the arguments; publishes the call
+// on the board, waits, and remembers failure.
+//
+// Failure is sticky, in this call and in those that are queued behind it. Once a wait has ended
+// badly, `ok()` is false for all threads of the block alike and every later wait, fold and flag
+// does nothing, so that kernels need no error handling.
+
+#include "kernels/exec/atomics.hpp"
+#include "kernels/exec/group.hpp"
+#include "kernels/ops/fold.hpp"
+#include "kernels/wire/view.hpp"
+#include "plan/chunks.hpp"
+
+namespace treering {
+
+template <class Group>
+class Call {
+ public:
+  TREERING_DEVICE Call(Group& group, const RankView& view, const CallArgs& args)
+      : group_(group),
+        view_(view),
+        args_(args),
+        sequence_(view.sequence[group.block()] + 1),
+        word_(call_word(sequence_, args.hash)) {
+    if (!group.is_leader()) return;
+    ok_ = load_relaxed(*view.broken) == 0;
+    if (ok_ && group.block() == 0) publish(*view.board, word_, args.call);
+  }
+
+  /// Ends the call; the counters stay behind for the next one. Channels that this call does not use
+  /// are counted by block 0.
+  TREERING_DEVICE void finish() {
+    group_.sync();
+    if (!group_.is_leader()) return;
+    view_.sequence[group_.block()] = sequence_;
+    store_relaxed(view_.verdicts[group_.block()].direct, direct_ ? 1 : 0);
+    if (group_.block() != 0) return;
+    for (int unused = group_.blocks(); unused < view_.channels; ++unused)
+      view_.sequence[unused] = sequence_;
+  }
+
+  TREERING_DEVICE Group& group() const { return group_; }
+  TREERING_DEVICE const RankView& view() const { return view_; }
+  TREERING_DEVICE const CallArgs& args() const { return args_; }
+  TREERING_DEVICE int rank() const { return view_.rank; }
+  TREERING_DEVICE int size() const { return view_.size; }
+  TREERING_DEVICE std::uint64_t word() const { return word_; }
+  TREERING_DEVICE bool ok() const { return ok_; }
+
+  TREERING_DEVICE Edge& edge(int peer) const {
+    return view_.edges[static_cast<std::size_t>(group_.block()) * view_.size + peer];
+  }
+
+  /// The part of an array of `count` elements that this block works on.
+  TREERING_DEVICE Chunk share(std::size_t count) const {
+    return part_of({0, count}, static_cast<std::size_t>(group_.block()),
+                   static_cast<std::size_t>(group_.blocks()), cut_grain);
+  }
+  /// The same, in rounds of `parts` chunks that each fit a message.
+  TREERING_DEVICE Rounds rounds(std::size_t count, int parts) const {
+    return Rounds(share(count), parts, args_.call.chunk);
+  }
+
+  /// Address of an element of the input or output.
+  TREERING_DEVICE const std::byte* input(std::size_t element) const {
+    return args_.input + element * size_of(args_.call.type);
+  }
+  TREERING_DEVICE std::byte* output(std::size_t element) const {
+    return args_.output + element * size_of(args_.call.type);
+  }
+  TREERING_DEVICE std::size_t bytes(Chunk chunk) const {
+    return chunk.count * size_of(args_.call.type);
+  }
+
+  /// By the leader, between two barriers: polls `flag` until it is at least `value`. On mismatch, a
+  /// broken or closed peer, or abort the call fails, at all threads' next agree().
+  TREERING_DEVICE void poll(Site site, int peer, const std::uint64_t& flag, std::uint64_t value) {
+    if (!group_.is_leader() || !ok_) return;
+    for (std::uint32_t turn = 0; load_relaxed(flag) < value; ++turn)
+      if (group_.pause(site, peer, turn) && !may_go_on(flag, value, peer)) return;
+    load_acquire(flag);
+  }
+
+  /// By the leader: the call has failed because of `peer`.
+  TREERING_DEVICE void fail(Failure why, int peer) {
+    ok_ = false;
+    store_relaxed(*view_.broken, 1);
+    Verdict& verdict = view_.verdicts[group_.block()];
+    verdict.peer = static_cast<std::uint64_t>(peer);
+    verdict.sequence = sequence_;
+    store_release(verdict.failure, static_cast<std::uint64_t>(why));
+    store_release(view_.board->failed.value, 1);
+  }
+
+  /// For the report: whether buffers are accessed directly.
+  TREERING_DEVICE void note_direct(bool direct) { direct_ = direct; }
+
+  /// Barrier at which all threads learn whether the leader's polls went well. Returns ok().
+  TREERING_DEVICE bool agree() {
+    ok_ = !group_.any(!ok_);
+    return ok_;
+  }
+
+  /// Everything this block stored before is complete: the leader may raise flags.
+  TREERING_DEVICE void complete() {
+    group_.settle_stores();
+    group_.sync();
+  }
+
+  /// Copies or reduces; see fold.hpp. `last`: this fold completes the reduction.
+  template <class SourceOf, class DestinationOf>
+  TREERING_DEVICE void fold(int sources, SourceOf source, int destinations,
+                            DestinationOf destination, std::size_t count, bool last = false) const {
+    apply(sources, source, destinations, destination, count, last, false);
+  }
+
+  /// The same where all destinations are results, which nobody reads soon: large ones bypass the
+  /// caches.
+  template <class SourceOf, class DestinationOf>
+  TREERING_DEVICE void fold_out(int sources, SourceOf source, int destinations,
+                                DestinationOf destination, std::size_t count,
+                                bool last = false) const {
+    apply(sources, source, destinations, destination, count, last, args_.streaming);
+  }
+
+ private:
+  template <class SourceOf, class DestinationOf>
+  TREERING_DEVICE void apply(int sources, SourceOf source, int destinations,
+                             DestinationOf destination, std::size_t count, bool last,
+                             bool streaming) const {
+    if (!ok_ || count == 0) return;
+    const bool finish = last && args_.call.op == ReduceOp::avg;
+    const Fold how{args_.call.type, args_.call.op, finish ? view_.size : 1, streaming};
+    fold_elements(group_, how, sources, source, destinations, destination, count);
+  }
+
+  /// A long wait looks around: at the abort word, and at the peer's board.
+  TREERING_DEVICE bool may_go_on(const std::uint64_t& flag, std::uint64_t value, int peer) {
+    if (load_relaxed(view_.abort->value) != 0) return fail(Failure::aborted, view_.rank), false;
+    const Board* board = view_.boards[peer];
+    if (board == nullptr) return true;
+    const std::uint64_t theirs = load_acquire(board->entries[sequence_ % board_entries].word);
+    if (theirs != 0 && same_call(theirs, word_) && theirs != word_)
+      return fail(Failure::mismatch, peer), false;
+    const bool failed = load_acquire(board->failed.value) != 0;
+    const bool closed = load_acquire(board->closed.value) != 0;
+    if (!failed && !closed) return true;
+    if (load_acquire(flag) >= value) return true;  // it served us before it left
+    return fail(failed ? Failure::peer_failed : Failure::peer_closed, peer), false;
+  }
+
+  Group& group_;
+  const RankView& view_;
+  const CallArgs& args_;
+  std::uint64_t sequence_;
+  std::uint64_t word_;
+  bool ok_ = true;
+  bool direct_ = false;
+};
+
+}  // namespace treering

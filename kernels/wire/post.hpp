@@ -1,0 +1,80 @@
+#pragma once
+
+// What lies in memory between two ranks. A *wire* leads from one sender to one receiver, for one
+// channel (block b of every rank uses channel b):
+//
+//     sender                              receiver's inbox
+//     ┌────────┐   fills a slot           ┌──────────────────────┐
+//     │        │ ───────────────────────► │ slot 0 │ slot 1 │ …  │
+//     │        │   raises its post        ├──────────────────────┤
+//     │        │ ───────────────────────► │ post 0 │ post 1 │ …  │   one line each
+//     │        │                          └──────────────────────┘
+//     │ credit │ ◄─────────────────────── raised when a slot is free again
+//     └────────┘
+//
+// Message number s (from 1) uses slot and post s mod slots. Its post's step becomes s when the
+// message is complete; the credit becomes s when the receiver has done with it. Steps never repeat,
+// so nothing is ever reset.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace treering {
+
+inline constexpr std::size_t line_bytes = 64;
+
+/// Bytes that a message may have to travel inside its post, without a slot.
+inline constexpr std::size_t inline_bytes = 24;
+
+/// Where a rank's registered buffer lies, in a form that every rank can resolve: region number in
+/// the upper 16 bits, offset in that region in the lower 48. Zero: not registered.
+using Reference = std::uint64_t;
+inline constexpr int reference_offset_bits = 48;
+
+/// One message's header: everything in one line, so that a short message costs one cache miss.
+struct alignas(line_bytes) Post {
+  std::uint64_t step;       ///< the flag: number of the message that this line describes
+  std::uint64_t word;       ///< the sender's call word (board.hpp)
+  std::uint64_t bytes;      ///< length of the message
+  Reference input, output;  ///< the sender's buffers in this call
+  std::byte payload[inline_bytes];
+};
+static_assert(sizeof(Post) == line_bytes);
+
+/// A flag on a line of its own.
+struct alignas(line_bytes) Flag {
+  std::uint64_t value;
+};
+static_assert(sizeof(Flag) == line_bytes);
+
+/// The sender's end of a wire: where it writes and what it polls.
+struct SendEnd {
+  std::byte* slots;
+  Post* posts;
+  Flag* credit;
+};
+
+/// The receiver's end of a wire.
+struct ReceiveEnd {
+  std::byte* slots;
+  Post* posts;
+  Flag* credit;
+};
+
+/// Both wires between this rank and one peer on one channel, and how far they are. Lives in device
+/// memory of this rank and outlasts calls, so that a captured graph replays without the host.
+/// Written by the leader only.
+struct alignas(line_bytes) Edge {
+  SendEnd to;
+  ReceiveEnd from;
+  std::uint64_t sent;      ///< messages posted to the peer
+  std::uint64_t received;  ///< messages of the peer that were consumed
+};
+
+/// Number (a power of two, at least 2) and size of the slots of every wire of a communicator.
+struct WireShape {
+  std::uint32_t slots;
+  std::uint32_t slot_bytes;
+};
+
+}  // namespace treering

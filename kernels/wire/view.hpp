@@ -1,0 +1,64 @@
+#pragma once
+
+// What a kernel is given: its communicator, as plain data in device memory, and the call's
+// arguments.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/wire/board.hpp"
+#include "kernels/wire/post.hpp"
+
+namespace treering {
+
+/// Why a kernel gave up.
+enum class Failure : std::uint8_t {
+  none,
+  mismatch,     ///< the peer's call word differs from ours
+  peer_failed,  ///< the peer's board says that its communicator is broken
+  peer_closed,  ///< the peer left
+  aborted,      ///< our own abort word was raised
+};
+
+/// What a block leaves behind for the host. `failure` is raised last.
+struct alignas(line_bytes) Verdict {
+  std::uint64_t failure;  ///< a Failure
+  std::uint64_t peer;
+  std::uint64_t sequence;
+  std::uint64_t direct;  ///< 1: the latest call accessed the ranks' buffers directly
+};
+
+inline constexpr int region_count = 16;
+
+/// A peer's memory as seen from this rank: base address of each of its registered regions.
+struct PeerRegions {
+  std::byte* base[region_count];
+};
+
+/// Everything that stays the same from call to call. One per rank.
+struct RankView {
+  std::int32_t rank, size, channels;
+  WireShape shape;
+  Edge* edges;           ///< [channels][size]: edge to rank p on channel c is edges[c * size + p]
+  Board* board;          ///< this rank's own
+  Board* const* boards;  ///< [size]: every rank's; null where it cannot be read
+  const PeerRegions* regions;  ///< [size]
+  std::uint64_t* sequence;     ///< [channels]: calls that this block has completed
+  std::uint64_t* broken;       ///< device memory; 1: a call failed, and later ones are void
+  const Flag* abort;           ///< raised by this rank's host
+  Verdict* verdicts;           ///< [channels], host-visible
+  std::uint32_t
+      spins;  ///< host: polls before a wait yields its core; few where ranks outnumber cores
+};
+
+/// One call of one rank.
+struct CallArgs {
+  Descriptor call;
+  const std::byte* input;
+  std::byte* output;
+  Reference input_reference, output_reference;
+  std::uint32_t hash;  ///< hash(call)
+  bool streaming;      ///< bypass the caches when storing results (host): the data exceeds them
+};
+
+}  // namespace treering

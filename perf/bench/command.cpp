@@ -1,0 +1,33 @@
+#include "perf/bench/command.hpp"
+
+#include "perf/bench/report.hpp"
+#include "perf/bench/workers.hpp"
+
+namespace treering::perf {
+
+int run(const Arguments& arguments, const std::vector<std::string>& command_line) {
+  const Options options = understand(arguments);
+  const std::vector<Case> cases = make_cases(options);
+  if (!arguments.worker.empty()) return run_worker(options, cases, arguments.worker);
+  if (!options.json.empty()) check_writable(options.json);
+
+  Table table(options, cases.size());
+  std::vector<RankPlace> places;
+  std::vector<Row> rows;
+  run_ranks(options, cases, command_line,
+            {.started =
+                 [&](const std::vector<RankPlace>& started) {
+                   places = started;
+                   table.begin(places);
+                 },
+             .row =
+                 [&](const Message& message) {
+                   rows.push_back({cases.at(rows.size()), message.out_of_place, message.in_place});
+                   table.row(rows.back());
+                 }});
+  table.end(rows);
+  if (!options.json.empty()) write_atomically(options.json, to_json(options, places, rows));
+  return wrong_values(rows) + broken_guards(rows) == 0 ? 0 : 1;
+}
+
+}  // namespace treering::perf

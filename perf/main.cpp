@@ -1,0 +1,42 @@
+// The command `treering`. Each subcommand declares its options and has a function that runs it.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "perf/bench/command.hpp"
+#include "treering/error.hpp"
+
+namespace {
+
+/// 2 for a command line that is not understood, 1 for everything that fails later.
+int status_of(const treering::Error& error) {
+  return error.code() == treering::ErrorCode::invalid_argument ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app{"Treering: collective communication among ranks, on GPUs or CPUs."};
+  app.name("treering");
+  app.set_version_flag("--version", TREERING_VERSION);
+  app.require_subcommand(1);
+
+  treering::perf::Arguments perf_arguments;
+  CLI::App* perf =
+      app.add_subcommand("perf", "Time collectives among ranks of this machine, and check them.");
+  treering::perf::declare(*perf, perf_arguments);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return treering::perf::run(perf_arguments, {argv, argv + argc});
+} catch (const treering::Error& error) {
+  fmt::print(stderr, "treering: {}\n", error.what());
+  return status_of(error);
+} catch (const std::exception& error) {
+  fmt::print(stderr, "treering: {}\n", error.what());
+  return 1;
+}

@@ -1,0 +1,68 @@
+#pragma once
+
+// Test data whose result is known exactly, whatever the order in which ranks are combined.
+//
+//     fill_input(p, rank, …)  ──►  collective  ──►  count_wrong(p, rank, …) == 0
+//
+// Every element of every rank is drawn from a hash of (seed, rank, index). All arithmetic on the
+// expected side is done in integers, so it shares nothing with the kernels that it judges:
+//
+//     moved        any bits at all, NaN included
+//     integers     any bits; sums and products wrap, avg divides the wrapped sum toward zero.
+//     Factors are
+//                  odd, so that a product keeps its information
+//     float sum    small multiples of 1/8, so small that every partial sum of every subset is
+//     representable float avg    the same; the exact sum is divided in the accumulator and rounded
+//     to the type float prod   powers of two with signs; one rank's factor alone has a full
+//     significand min, max     any finite value, subnormals included; −0 < +0
+//
+// Where ranks are many, only some of them contribute more than the neutral element to one sum or
+// product of floats; which ones depends on the index.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "treering/types.hpp"
+
+namespace treering {
+
+/// One call's data. `count` is the count of the API's call; `op` counts only for collectives that
+/// reduce.
+struct Pattern {
+  Collective collective;
+  DataType type;
+  ReduceOp op;
+  int ranks;
+  std::size_t count;
+  std::uint64_t seed;
+};
+
+/// True for collectives that combine elements with an operator.
+bool reduces(Collective) noexcept;
+/// Elements of a rank's input and output buffer: `count` or `ranks` × `count`; 0 for a barrier.
+std::size_t input_elements(const Pattern&) noexcept;
+std::size_t output_elements(const Pattern&) noexcept;
+/// Where a call in place has its input and its output within the one buffer, in elements from its
+/// begin.
+std::size_t in_place_input(const Pattern&, int rank) noexcept;
+std::size_t in_place_output(const Pattern&, int rank) noexcept;
+
+/// One element of a rank's input or of its expected output, in the low bytes (little-endian) of the
+/// word.
+std::uint64_t input_bits(const Pattern&, int rank, std::size_t index);
+std::uint64_t expected_bits(const Pattern&, int rank, std::size_t index);
+
+/// Writes elements [begin, begin + count) of a rank's input or expected output to `destination`,
+/// which may have any alignment. Thread-safe. Deterministic: the same on every machine.
+void fill_input(const Pattern&, int rank, std::size_t begin, std::size_t count, void* destination);
+void fill_expected(const Pattern&, int rank, std::size_t begin, std::size_t count,
+                   void* destination);
+
+/// How many of the elements [begin, begin + count), found at `actual`, differ in any bit from the
+/// expected output, or from the input (which a call out of place must leave alone).
+std::size_t count_wrong(const Pattern&, int rank, std::size_t begin, std::size_t count,
+                        const void* actual);
+std::size_t count_changed(const Pattern&, int rank, std::size_t begin, std::size_t count,
+                          const void* actual);
+
+}  // namespace treering

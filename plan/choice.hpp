@@ -1,0 +1,38 @@
+#pragma once
+
+// Which algorithm a call uses. Pure functions of what all ranks know alike: never of what one rank
+// sees.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "kernels/wire/post.hpp"
+#include "treering/types.hpp"
+
+namespace treering {
+
+/// The algorithms that a collective has, the default first.
+std::span<const Algorithm> algorithms_of(Collective) noexcept;
+
+/// What to choose by.
+struct Situation {
+  Collective collective;
+  std::size_t bytes;  ///< of one rank's result, or of its input where that is larger
+  std::size_t element_bytes;
+  int size;
+  int channels;  ///< blocks that may be used
+  WireShape shape;
+};
+
+struct Choice {
+  Algorithm algorithm;
+  std::size_t chunk;  ///< elements of one message: at most a slot
+  int blocks;
+  bool streaming;  ///< results bypass the caches
+};
+
+/// `forced`: used if the collective has it; otherwise Error{unsupported}, which lists those it has.
+Choice choose(const Situation&, std::optional<Algorithm> forced);
+
+}  // namespace treering

@@ -1,0 +1,108 @@
+// Every collective × algorithm × type × operator × awkward size × number of ranks × placement,
+// exactly.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "plan/choice.hpp"
+#include "tests/ranks/team.hpp"
+
+namespace treering::test {
+namespace {
+
+constexpr DataType types[] = {DataType::u8,  DataType::i8,  DataType::i32, DataType::u32,
+                              DataType::i64, DataType::u64, DataType::f16, DataType::bf16,
+                              DataType::f32, DataType::f64};
+constexpr ReduceOp operators[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
+                                  ReduceOp::avg};
+constexpr Collective movers[] = {Collective::all_gather, Collective::all_to_all};
+constexpr Collective reducers[] = {Collective::all_reduce, Collective::reduce_scatter};
+
+class Matrix : public testing::TestWithParam<int> {};
+
+/// All placements of one call.
+void check_placements(Team& team, Case one) {
+  for (const bool in_place : {false, true})
+    for (const bool registered : {false, true}) {
+      one.in_place = in_place;
+      one.registered = registered;
+      check(team, one);
+    }
+}
+
+void check_algorithms(Team& team, const Pattern& pattern, std::size_t offset) {
+  for (const Algorithm algorithm : algorithms_of(pattern.collective))
+    check_placements(team, {.pattern = pattern, .algorithm = algorithm, .offset = offset});
+}
+
+TEST_P(Matrix, AwkwardSizes) {
+  Team team(GetParam());
+  std::uint64_t seed = 1;
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                      Collective::all_gather, Collective::all_to_all})
+    for (const std::size_t count : {0, 1, 3, 7, 64, 65, 1000, 4099})
+      for (const std::size_t offset : {0, 1})
+        check_algorithms(team,
+                         {.collective = collective,
+                          .type = DataType::f32,
+                          .op = ReduceOp::sum,
+                          .ranks = team.size(),
+                          .count = count,
+                          .seed = seed++},
+                         offset);
+}
+
+TEST_P(Matrix, TypesAndOperators) {
+  Team team(GetParam());
+  std::uint64_t seed = 100;
+  for (const DataType type : types) {
+    for (const Collective collective : reducers)
+      for (const ReduceOp op : operators)
+        check_algorithms(team, {collective, type, op, team.size(), 131, seed++}, 1);
+    for (const Collective collective : movers)
+      check_algorithms(team, {collective, type, ReduceOp::sum, team.size(), 131, seed++}, 1);
+  }
+}
+
+/// Several messages a wire, so that slots and credits go round.
+TEST_P(Matrix, ManySlots) {
+  Team team(GetParam());
+  const std::size_t count = 300'001;
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                      Collective::all_gather, Collective::all_to_all})
+    check_algorithms(team, {collective, DataType::bf16, ReduceOp::max, team.size(), count, 7}, 0);
+}
+
+TEST_P(Matrix, BarriersBetweenCalls) {
+  Team team(GetParam());
+  for (int i = 0; i < 50; ++i) {
+    check(team, {.pattern = {Collective::barrier, DataType::u8, ReduceOp::sum, team.size(), 0, 1}});
+    check(team, {.pattern = {Collective::all_reduce, DataType::i32, ReduceOp::sum, team.size(), 5,
+                             static_cast<std::uint64_t>(i)}});
+  }
+}
+
+/// Calls of all kinds in random order, one after the other on the same wires.
+TEST_P(Matrix, RandomSequence) {
+  Team team(GetParam());
+  const std::uint64_t seed = 20260;
+  SCOPED_TRACE(testing::Message() << "seed of the sequence: " << seed);
+  std::mt19937_64 random(seed + static_cast<std::uint64_t>(GetParam()));
+  const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
+  for (int i = 0; i < 200; ++i) {
+    const Collective collective = random() % 2 != 0 ? pick(movers) : pick(reducers);
+    Case one{.pattern = {collective, pick(types), pick(operators), team.size(), random() % 3000,
+                         random()}};
+    if (random() % 3 != 0) one.algorithm = pick(algorithms_of(collective));
+    one.in_place = random() % 2 != 0;
+    one.registered = random() % 2 != 0;
+    one.offset = random() % 3;
+    check(team, one);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Matrix, testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
+
+}  // namespace
+}  // namespace treering::test

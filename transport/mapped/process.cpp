@@ -1,0 +1,66 @@
+#include "transport/mapped/process.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "base/system_error.hpp"
+
+namespace treering {
+namespace {
+
+std::optional<std::uint64_t> ticks_in(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The second field is the program's name in parentheses, which may contain anything.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  std::uint64_t ticks = 0;
+  if (!(fields >> ticks)) return std::nullopt;
+  return ticks;
+}
+
+}  // namespace
+
+ProcessIdentity this_process() {
+  ProcessIdentity identity{};
+  std::string boot_id;
+  if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id))
+    throw Error(ErrorCode::system,
+                "cannot read /proc/sys/kernel/random/boot_id; is /proc mounted?");
+  std::copy_n(boot_id.begin(), std::min(boot_id.size(), identity.boot_id.size() - 1),
+              identity.boot_id.begin());
+  struct stat space {};
+  if (stat("/proc/self/ns/pid", &space) != 0) throw system_error("look at /proc/self/ns/pid");
+  identity.pid_namespace = space.st_ino;
+  identity.pid = getpid();
+  const auto ticks = ticks_in("/proc/self/stat");
+  // Else others could not recognise this process by its number.
+  if (!ticks || ticks != start_ticks(identity.pid))
+    throw Error(ErrorCode::system,
+                "/proc is missing, or shows another process-id namespace than this process's; "
+                "mount it afresh (mount -t proc proc /proc)");
+  identity.start_ticks = *ticks;
+  return identity;
+}
+
+std::optional<std::uint64_t> start_ticks(std::int64_t pid) {
+  return ticks_in(fmt::format("/proc/{}/stat", pid));
+}
+
+bool same_process(const ProcessIdentity& a, const ProcessIdentity& b) noexcept { return a == b; }
+
+bool same_host(const ProcessIdentity& a, const ProcessIdentity& b) noexcept {
+  return a.boot_id == b.boot_id;
+}
+
+}  // namespace treering
