@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <thread>
 
+#include "base/log.hpp"
 #include "base/settings.hpp"
-#include "base/units.hpp"
 #include "collectives/buffer.hpp"
 #include "kernels/exec/host/arena.hpp"
 
@@ -119,6 +120,8 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
 
 Membership::~Membership() {
   subscriptions_.clear();
+  if (view_ != nullptr)
+    for (Board* board : boards_) device_.release_view(board, sizeof(Board));
   peers_.clear();
   device_.deallocate_control(control_);
   device_.deallocate(private_);
@@ -137,6 +140,7 @@ Facts Membership::facts() const {
   std::size_t offset = 0;
   device_.export_memory(inbox_, mine.inbox, offset);
   mine.inbox_offset = offset;
+  device_.identity().copy(mine.device.data(), mine.device.size());
   return mine;
 }
 
@@ -150,6 +154,7 @@ void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> are
   guard_ = std::make_unique<Guard>(rank_, boards_, *abort_, std::span(verdicts_, layout_.channels));
   build_view();
   watch_peers(facts);
+  warn_of_sharing(facts);
 }
 
 void Membership::map_peer(int r, const Facts& theirs, UniqueFd arena) {
@@ -192,6 +197,21 @@ void Membership::watch_peers(std::span<const Facts> facts) {
   }
 }
 
+/// One rank speaks for all that share a device.
+void Membership::warn_of_sharing(std::span<const Facts> facts) const {
+  const Facts& mine = facts[static_cast<std::size_t>(rank_)];
+  std::set<ProcessIdentity> processes;
+  int sharers = 0, first = -1;
+  for (int r = 0; r < size_; ++r) {
+    const Facts& theirs = facts[static_cast<std::size_t>(r)];
+    if (theirs.device != mine.device) continue;
+    if (sharers++ == 0) first = r;
+    processes.insert(theirs.process);
+  }
+  const std::string caution = device_.caution(sharers, static_cast<int>(processes.size()));
+  if (first == rank_ && !caution.empty()) log(LogLevel::warn, "{}", caution);
+}
+
 void Membership::build_view() {
   const PrivateLayout layout{layout_.size, layout_.channels};
   std::vector<std::byte> image(layout.bytes());
@@ -231,9 +251,8 @@ void Membership::build_view() {
       .regions = reinterpret_cast<const PeerRegions*>(private_ + layout.regions()),
       .sequence = reinterpret_cast<std::uint64_t*>(private_ + layout.sequence()),
       .broken = reinterpret_cast<std::uint64_t*>(private_ + layout.broken()),
-      .abort = static_cast<const Flag*>(device_.device_view(abort_, sizeof(Flag))),
-      .verdicts =
-          static_cast<Verdict*>(device_.device_view(verdicts_, layout_.channels * sizeof(Verdict))),
+      .abort = abort_,
+      .verdicts = verdicts_,
       .spins = spins_for(size_),
   };
   std::memcpy(image.data(), &view, sizeof view);

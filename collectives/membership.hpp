@@ -47,6 +47,7 @@ struct Facts {
   std::uint64_t inbox_address;  ///< for ranks of the same process
   std::uint64_t inbox_offset;   ///< in the allocation that `inbox` names, or the arena
   MemoryHandle inbox;
+  std::array<char, 64> device;  ///< Device::identity(), cut short
 };
 
 /// Which wires an algorithm uses.
@@ -101,6 +102,7 @@ class Membership {
 
   void map_peer(int peer, const Facts& theirs, UniqueFd arena);
   void watch_peers(std::span<const Facts> facts);
+  void warn_of_sharing(std::span<const Facts> facts) const;
   void build_view();
   std::uint64_t* farewells(int rank) const;
   void say_farewell();

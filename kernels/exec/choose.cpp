@@ -8,6 +8,7 @@
 #include "kernels/exec/host/arena.hpp"
 #include "kernels/exec/host/device.hpp"
 #include "kernels/exec/simt/device.hpp"
+#include "kernels/exec/simt/engine.hpp"
 #include "treering/error.hpp"
 #ifdef TREERING_HAS_CUDA
 #include "kernels/exec/cuda/device.hpp"
@@ -38,8 +39,12 @@ std::unique_ptr<Device> make_device() {
       return make_cuda_device();
     case DeviceChoice::host:
       return make_host_device(host_threads());
-    case DeviceChoice::simt:
+    case DeviceChoice::simt: {
+      const Settings& s = settings();
+      simt::configure(
+          {.seed = s.simt_seed, .threads = s.simt_threads, .patience = s.simt_patience});
       return make_simt_device();
+    }
     case DeviceChoice::automatic:
       break;
   }

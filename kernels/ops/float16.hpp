@@ -27,10 +27,9 @@ struct Float16 {
     const Bits subnormal = bits_as<Bits>(bits_as<Float>(magnitude + (113u << 23)) - 0x1p-14f);
     const Bits infinity = magnitude + (224u << 23);
     const Bits nan = infinity | 0x00400000u;
-    const auto order = bits_as<LanesOf<Bits, std::int32_t>>(magnitude);  // SSE2 compares signed only
-    const Bits finite = order < (1 << 23) ? subnormal : normal;
-    const Bits special = order > (31 << 23) ? nan : infinity;
-    return bits_as<Float>(sign | (order < (31 << 23) ? finite : special));
+    const Bits finite = magnitude < (1u << 23) ? subnormal : normal;
+    const Bits special = magnitude > (31u << 23) ? nan : infinity;
+    return bits_as<Float>(sign | (magnitude < (31u << 23) ? finite : special));
   }
 
   template <class Float>
@@ -45,10 +44,9 @@ struct Float16 {
     const Bits subnormal = bits_as<Bits>(bits_as<Float>(magnitude) + 0.5f) - 0x3f000000u;
     const Bits infinity = Bits{} + 0x7c00u;
     const Bits nan = ((magnitude >> 13) & 0x3ffu) | 0x7e00u;
-    const auto order = bits_as<LanesOf<Bits, std::int32_t>>(magnitude);
-    const Bits finite = order < (113 << 23) ? subnormal : normal;
-    const Bits special = order > (255 << 23) ? nan : infinity;
-    return sign | (order < (143 << 23) ? finite : special);  // 2^16 and more is infinite
+    const Bits finite = magnitude < (113u << 23) ? subnormal : normal;
+    const Bits special = magnitude > (255u << 23) ? nan : infinity;
+    return sign | (magnitude < (143u << 23) ? finite : special);  // 2^16 and more is infinite
   }
 };
 

@@ -51,7 +51,7 @@ void SimtQueue::copy(void* destination, const void* source, std::size_t bytes) {
 
 void SimtQueue::record(Event& event) {
   auto record = std::make_shared<simt::Record>();
-  auto work = make_work(state_, {1, 1}, [record](SimtGroup&) { record->tag.release(); });
+  auto work = make_work(state_, {1, 1}, [to = record.get()](SimtGroup&) { to->tag.release(); });
   work->completes = record;
   {
     const auto lock = engine().lock();
@@ -67,7 +67,7 @@ void SimtQueue::wait(Event& event) {
     record = dynamic_cast<SimtEvent&>(event).record_;
   }
   if (!record) return;
-  auto work = make_work(state_, {1, 1}, [record](SimtGroup&) { record->tag.acquire(); });
+  auto work = make_work(state_, {1, 1}, [of = record.get()](SimtGroup&) { of->tag.acquire(); });
   work->after = std::move(record);
   engine().enqueue(state_, std::move(work));
 }

@@ -63,11 +63,10 @@ std::string owner(const Grid& grid) {
 
 }  // namespace
 
-bool doomed(const Block& block) { return block.live > 0 && block.blocked == block.live; }
-
-bool doomed(const Grid& grid) {
-  return std::any_of(grid.block, grid.block + grid.blocks,
-                     [](const Block& b) { return doomed(b); });
+TREERING_UNSEEN bool doomed(const Grid& grid) {
+  for (int b = 0; b < grid.blocks; ++b)
+    if (grid.block[b].live > 0 && grid.block[b].blocked == grid.block[b].live) return true;
+  return false;
 }
 
 Error stuck(std::span<Grid* const> grids, std::uint64_t seed) {

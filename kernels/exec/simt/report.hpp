@@ -9,12 +9,12 @@
 
 namespace treering::simt {
 
-/// All live threads of the block stand at barriers.
-bool doomed(const Block&);
+/// All live threads of some block stand at barriers.
 bool doomed(const Grid&);
 
-/// Error{stuck} that says for each block of the grids where its threads are:
-/// "rank 1, block 0: barrier at ring.hpp:63, 31 of 32 threads arrived; thread 7 has exited".
+/// Error{stuck}, for grids that will be dropped, that says for each block of the grids where its
+/// threads are: "rank 1, block 0: barrier at ring.hpp:63, 31 of 32 threads arrived; thread 7 has
+/// exited".
 Error stuck(std::span<Grid* const> grids, std::uint64_t seed);
 
 }  // namespace treering::simt

@@ -105,9 +105,10 @@ TREERING_UNSEEN void Scheduler::drop(Grid& grid) {
 
   int left = 0;
   for (int b = 0; b < grid.blocks; ++b) left += grid.block[b].live;
+  // Each thread unwinds, exits, and comes back here. The last one frees the blocks.
+  grid.begin.release();
   host_.adopt();
-  dropping_ =
-      true;  // each thread unwinds, exits, and comes back here; the last one frees the blocks
+  dropping_ = true;
   for (Thread** thread = grid.block[0].threads; left > 0; ++thread) {
     if (*thread == nullptr) continue;
     (*thread)->dropped = true;
@@ -152,6 +153,7 @@ TREERING_UNSEEN void Scheduler::exit(Thread& self) {
 
 TREERING_UNSEEN void Scheduler::finish(Grid& grid) {
   grid.end.acquire();
+  grid.begin.acquire();  // a report may have read the blocks
   clear(grid.kernel, grid.block);
   grid.order->release();
   grid.next = finished_;
