@@ -54,6 +54,7 @@ TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&pack
   TREERING_UNROLL
   for (int b = 0; b < batch; ++b) TREERING_UNROLL
   for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
+#pragma unroll 1
   for (int s = 1; s < fold.sources; ++s) {
     const std::byte* source = fold.fan->address[s] + at;
     TREERING_UNROLL
@@ -80,6 +81,7 @@ TREERING_DEVICE void fold_packs(Group& group, const DeviceFold& fold, std::size_
   for (int b = 0; b < batch; ++b) packs[b] = load_pack<P>(group, source + b * stride);
   if constexpr (!std::is_same_v<Op, Copy>)
     reduce_packs<Element, Op>(group, fold, packs, at, stride);
+#pragma unroll 1
   for (int d = fold.sources; d < fold.addresses; ++d) {
     std::byte* destination = fold.fan->address[d] + at;
     TREERING_UNROLL
@@ -92,11 +94,13 @@ template <class Element, class Op, class Group>
 TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t begin,
                                std::size_t end) {
   constexpr int lanes = pack_bytes / sizeof(typename Element::Stored);
-  constexpr int batch = lanes > 8 && !std::is_same_v<Op, Copy> ? 2 : 4;  // for want of registers
+  constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : 16 / lanes;
   const std::size_t stride = static_cast<std::size_t>(group.size()) * pack_bytes;
   std::size_t at = begin + static_cast<std::size_t>(group.rank()) * pack_bytes;
+#pragma unroll 1
   for (; at + (batch - 1) * stride < end; at += batch * stride)
     fold_packs<Element, Op, lanes, batch>(group, fold, at, stride);
+#pragma unroll 1
   for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
 }
 
@@ -107,6 +111,7 @@ TREERING_DEVICE void fold_ends(Group& group, const DeviceFold& fold, std::size_t
   constexpr std::size_t each = sizeof(typename Element::Stored);
   const std::size_t stride = static_cast<std::size_t>(group.size()) * each;
   std::size_t at = static_cast<std::size_t>(group.rank()) * each;
+#pragma unroll 1
   for (; at < head + (bytes - tail); at += stride)
     fold_packs<Element, Op, 1, 1>(group, fold, at < head ? at : at - head + tail, stride);
 }

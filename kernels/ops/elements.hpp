@@ -1,6 +1,7 @@
 #pragma once
 
-// How elements of each type lie in memory (Stored) and in which type they are reduced (Accumulator).
+// How elements of each type lie in memory (Stored) and in which type they are reduced
+// (Accumulator).
 
 #include <cstdint>
 
@@ -24,7 +25,9 @@ template <class Conversion>
 struct HalfElement {
   using Stored = std::uint16_t;
   using Accumulator = float;
-  TREERING_ARITHMETIC static float widen(std::uint16_t x) { return Conversion::widen(std::uint32_t{x}); }
+  TREERING_ARITHMETIC static float widen(std::uint16_t x) {
+    return Conversion::widen(std::uint32_t{x});
+  }
   TREERING_ARITHMETIC static std::uint16_t narrow(float x) {
     return static_cast<std::uint16_t>(Conversion::narrow(x));
   }

@@ -1,16 +1,21 @@
 #pragma once
 
-// The two 16-bit floating-point types to and from f32. Integer arithmetic, so that every machine gets the
-// same bits. It works on 32-bit lanes (a scalar or a vector) that hold the 16 bits in their lower half.
+// The two 16-bit floating-point types to and from f32. Integer arithmetic, so that every machine
+// gets the same bits. It works on 32-bit lanes (a scalar or a vector) that hold the 16 bits in
+// their lower half.
 //
 //     f16   s eeeee mmmmmmmmmm            exponent bias 15
 //     bf16  s eeeeeeee mmmmmmm            exponent bias 127: the upper half of an f32
 //     f32   s eeeeeeee mmmmmmmmmmmmmmmmmmmmmmm
 //
-// Rounds to nearest, ties to even; subnormals are exact; a NaN stays one and becomes quiet. Right also in
-// threads that flush subnormal f32 to zero.
+// Rounds to nearest, ties to even; subnormals are exact; a NaN stays one and becomes quiet. Right
+// also in threads that flush subnormal f32 to zero.
 
 #include <cstdint>
+
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#endif
 
 #include "kernels/ops/operators.hpp"
 
@@ -39,7 +44,8 @@ struct Float16 {
     const Bits sign = (bits >> 16) & 0x8000u;
     const Bits magnitude = bits & 0x7fffffffu;
     const Bits odd = (magnitude >> 13) & 1u;
-    const Bits normal = (magnitude + 0xfffu + odd - (112u << 23)) >> 13;  // may round up to infinity
+    const Bits normal =
+        (magnitude + 0xfffu + odd - (112u << 23)) >> 13;  // may round up to infinity
     // The last place of 0.5f is that of f16's subnormals: adding it rounds to them.
     const Bits subnormal = bits_as<Bits>(bits_as<Float>(magnitude) + 0.5f) - 0x3f000000u;
     const Bits infinity = Bits{} + 0x7c00u;
@@ -48,6 +54,16 @@ struct Float16 {
     const Bits special = magnitude > (255u << 23) ? nan : infinity;
     return sign | (magnitude < (143u << 23) ? finite : special);  // 2^16 and more is infinite
   }
+
+#ifdef __CUDA_ARCH__
+  // One instruction each, instead of fifteen, and the same bits, but for a NaN's payload.
+  TREERING_ARITHMETIC static float widen(std::uint32_t bits) {
+    return __half2float(__ushort_as_half(static_cast<std::uint16_t>(bits)));
+  }
+  TREERING_ARITHMETIC static std::uint32_t narrow(float value) {
+    return __half_as_ushort(__float2half_rn(value));
+  }
+#endif
 };
 
 struct BFloat16 {

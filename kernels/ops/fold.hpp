@@ -5,15 +5,15 @@
 //     for each element e:   x = source[0][e] ∘ source[1][e] ∘ … ∘ source[n-1][e]
 //                           every destination[e] = x
 //
-// One source makes it a copy. Sources are combined from left to right in the type's accumulator (f32 for
-// f16 and bf16, the type itself otherwise) and rounded once, at the end. A destination may be the same
-// address as a source, but must not overlap one otherwise.
+// One source makes it a copy. Sources are combined from left to right in the type's accumulator
+// (f32 for f16 and bf16, the type itself otherwise) and rounded once, at the end. A destination may
+// be the same address as a source, but must not overlap one otherwise.
 
 #include <cstddef>
 #include <cstdint>
 
-#include "treering/types.hpp"
 #include "kernels/exec/qualifiers.hpp"
+#include "treering/types.hpp"
 
 namespace treering {
 
@@ -39,8 +39,8 @@ inline constexpr int max_fan = 1024;
 //   void fold_elements(Group&, const Fold&, int sources, SourceOf source, int destinations,
 //                      DestinationOf destination, std::size_t count);
 //
-// `source(i)` and `destination(i)` give the addresses, aligned to the element; all threads of the group call
-// it alike. host: kernels/ops/host/, one function per type, operator and instruction set, called through a
-// table. cuda, simt: kernels/ops/device_fold.hpp, loops over 16-byte packs.
+// `source(i)` and `destination(i)` give the addresses, aligned to the element; all threads of the
+// group call it alike. host: kernels/ops/host/, one function per type, operator and instruction
+// set, called through a table. cuda, simt: kernels/ops/device_fold.hpp, loops over 16-byte packs.
 
 }  // namespace treering

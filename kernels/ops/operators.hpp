@@ -1,11 +1,13 @@
 #pragma once
 
-// The arithmetic of reductions: one source for scalars (CUDA threads, fibers) and for the vector types of
-// GCC and clang (host folds, see host/vectors.hpp), on which the same operators work lane by lane.
+// The arithmetic of reductions: one source for scalars (CUDA threads, fibers) and for the vector
+// types of GCC and clang (host folds, see host/vectors.hpp), on which the same operators work lane
+// by lane.
 //
 //   sum, prod   integers wrap
 //   min, max    IEEE 754-2019 minimum and maximum: a NaN wins, and -0 < +0
-//   avg         a sum that the last fold divides, integers truncating toward zero; so it is a sum's code
+//   avg         a sum that the last fold divides, integers truncating toward zero; so it is a sum's
+//   code
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +15,8 @@
 
 #include "treering/types.hpp"
 
-/// Marks arithmetic that must be inlined: it is compiled for several instruction sets, and a function left
-/// over from one of them must not be shared with the others.
+/// Marks arithmetic that must be inlined: it is compiled for several instruction sets, and a
+/// function left over from one of them must not be shared with the others.
 #ifdef __CUDACC__
 #define TREERING_ARITHMETIC __host__ __device__ __forceinline__
 #else
@@ -47,12 +49,11 @@ inline constexpr bool is_float = std::is_floating_point_v<ScalarOf<T>>;
 
 /// The unsigned integers as wide as T's lanes.
 template <class T>
-using BitsOf =
-    LanesOf<T, std::conditional_t<
-                   sizeof(ScalarOf<T>) == 8, std::uint64_t,
-                   std::conditional_t<sizeof(ScalarOf<T>) == 4, std::uint32_t,
-                                      std::conditional_t<sizeof(ScalarOf<T>) == 2, std::uint16_t,
-                                                         std::uint8_t>>>>;
+using BitsOf = LanesOf<
+    T, std::conditional_t<sizeof(ScalarOf<T>) == 8, std::uint64_t,
+                          std::conditional_t<sizeof(ScalarOf<T>) == 4, std::uint32_t,
+                                             std::conditional_t<sizeof(ScalarOf<T>) == 2,
+                                                                std::uint16_t, std::uint8_t>>>>;
 
 template <class To, class From>
 TREERING_ARITHMETIC To bits_as(From x) {

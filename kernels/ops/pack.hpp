@@ -1,11 +1,13 @@
 #pragma once
 
-// How threads of a group read and write buffers: a pack at a time, which is one load or store of up to 16
-// bytes. All data that another rank may write meanwhile is reached through these two functions.
+// How threads of a group read and write buffers: a pack at a time, which is one load or store of up
+// to 16 bytes. All data that another rank may write meanwhile is reached through these two
+// functions.
 //
-// On a GPU they must stay ordinary loads and stores: what the compiler takes for constant (`__restrict__`,
-// `__ldg`, a pointer to const whose data it can prove unchanged) it reads past the coherent caches. An
-// execution that wants to know of every access overloads them for its group.
+// On a GPU they must stay ordinary loads and stores: what the compiler takes for constant
+// (`__restrict__`,
+// `__ldg`, a pointer to const whose data it can prove unchanged) it reads past the coherent caches.
+// An execution that wants to know of every access overloads them for its group.
 
 #include <cstddef>
 

@@ -208,7 +208,7 @@ Part play(const Scene& scene, Communicator& comm, Communicator& other) {
   Part part;
   part.outcome = outcome_of([&] {
     make_call(comm, buffers.call_pattern, buffers.input.data(), buffers.output.data(),
-              {.stream = nullptr, .algorithm = mine.algorithm});
+              {.algorithm = mine.algorithm});
   });
   if (!buffers.input.untouched()) part.faults += "the input was written to; ";
   if (!buffers.output.intact()) part.faults += "bytes around the output were written to; ";
@@ -400,7 +400,7 @@ TEST(MismatchInTheNextCall, NamesThatCall) {
   std::vector<std::vector<float>> outputs(3, out);
   on_threads(3, [&](int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    const CallOptions how{.stream = &streams[r], .algorithm = {}};
+    const CallOptions how{.stream = &streams[r]};
     team[rank].all_reduce(in.data(), outputs[r].data(), 300, f32, sum, how);
     if (rank == 1)
       team[rank].all_gather(in.data(), outputs[r].data(), 100, f32, how);
@@ -422,7 +422,7 @@ TEST(MismatchInTheNextCall, IsKnownToRanksWhosePeersDoNotLook) {
   Team team(2);
   std::vector<float> in(64), out0(64), out1(64);
   Stream busy;
-  team[0].all_reduce(in.data(), out0.data(), 64, f32, sum, {.stream = &busy, .algorithm = {}});
+  team[0].all_reduce(in.data(), out0.data(), 64, f32, sum, {.stream = &busy});
   const Outcome o = outcome_of([&] { team[1].all_reduce(in.data(), out1.data(), 63, f32, sum); });
   EXPECT_EQ(o.code, ErrorCode::mismatch) << testing::PrintToString(o);
   EXPECT_EQ(outcome_of([&] { busy.synchronize(); }).text, o.text);

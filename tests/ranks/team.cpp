@@ -93,7 +93,7 @@ std::string Case::text() const {
 
 std::string checked_call(Communicator& comm, const Case& one) {
   Buffers mine(one, comm.rank());
-  make_call(comm, one.pattern, mine.in, mine.out, {.stream = nullptr, .algorithm = one.algorithm});
+  make_call(comm, one.pattern, mine.in, mine.out, {.algorithm = one.algorithm});
   return mine.faults(one, comm.rank());
 }
 

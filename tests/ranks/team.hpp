@@ -44,8 +44,7 @@ class Team {
   void launch(Call call) {
     LaunchGroup group;
     for (int r = 0; r < size(); ++r)
-      call((*this)[r],
-           CallOptions{.stream = &streams_[static_cast<std::size_t>(r)], .algorithm = {}});
+      call((*this)[r], CallOptions{.stream = &streams_[static_cast<std::size_t>(r)]});
     group.launch();
   }
   void synchronize();
@@ -60,7 +59,7 @@ void make_call(Communicator&, const Pattern&, const void* in, void* out, const C
 /// One call, and where its buffers lie.
 struct Case {
   Pattern pattern;
-  std::optional<Algorithm> algorithm;
+  std::optional<Algorithm> algorithm = {};
   bool in_place = false;
   bool registered = false;
   std::size_t offset = 0;  ///< elements by which buffers begin off their alignment

@@ -292,7 +292,7 @@ TEST(Arena, OfTheProcessIsRefusedInAForkedChild) {
   EXPECT_EQ(&arena, &process_arena());
   EXPECT_EQ(in_child([] {
               try {
-                process_arena();
+                process_arena().allocate(1);
                 return 1;
               } catch (const Error& error) {
                 return error.code() == ErrorCode::unsupported ? 0 : 2;

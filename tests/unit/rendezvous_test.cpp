@@ -384,6 +384,9 @@ TEST(ExchangeOfProcesses, PassesDescriptorsWithinAUsersLimitOfThoseUnderWay) {
 }
 
 TEST(ExchangeOfProcesses, TooFewDescriptorsAreAnErrorOfAll) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer itself needs descriptors";
+#endif
   const Invitation invitation = Invitation::create();
   const auto statuses = run_processes(4, [&](int rank) {
     Exchange exchange = Exchange::join(invitation, 4, rank, patience);
@@ -402,7 +405,6 @@ TEST(ExchangeOfProcesses, TooFewDescriptorsAreAnErrorOfAll) {
       exchange.barrier();
       return 1;
     } catch (const Error& error) {
-      filler.clear();  // sanitizers need some
       EXPECT_EQ(error.code(), ErrorCode::system);
       EXPECT_THAT(error.what(), HasSubstr("rank 2: received 1 of 4 descriptors"));
       EXPECT_THAT(error.ranks(), ElementsAre(2));
@@ -588,6 +590,15 @@ SharedParcel packed(const Hello& hello) {
   return pack(Kind::hello, std::as_bytes(std::span(&hello, 1)));
 }
 
+/// A good hello whose header announces other things than follow.
+SharedParcel with_header(const Invitation& invitation, std::uint32_t descriptors,
+                         std::uint64_t bytes) {
+  auto parcel = std::make_shared<Parcel>(*packed(make_hello(invitation, 2, 1)));
+  std::memcpy(parcel->bytes.data() + 4, &descriptors, sizeof descriptors);
+  std::memcpy(parcel->bytes.data() + 8, &bytes, sizeof bytes);
+  return parcel;
+}
+
 std::optional<Message> reply_to(Channel channel, const SharedParcel& parcel) {
   channel.post(parcel);
   const Deadline deadline(patience);
@@ -611,6 +622,9 @@ TEST(Strangers, DoNotDisturb) {
       reply_to(connect_by_hand(invitation), pack(Kind::hello, std::vector<std::byte>(100'000))));
   EXPECT_FALSE(reply_to(connect_by_hand(invitation),
                         pack(Kind::hello, std::vector<std::byte>(200), {0, 1})));
+  EXPECT_FALSE(
+      reply_to(connect_by_hand(invitation), with_header(invitation, 0, std::uint64_t{1} << 60)));
+  EXPECT_FALSE(reply_to(connect_by_hand(invitation), with_header(invitation, 5, sizeof(Hello))));
   connect_by_hand(invitation);  // and leaves
 
   expect_none(run({{2, 1}}, patience, everything, invitation));

@@ -183,6 +183,8 @@ TEST(Watcher, RefusesProcessesThatItCannotSee) {
 
 TEST(Watcher, IsSilentAfterUnsubscription) {
   Counter calls;
+  Child other;
+  const auto keeps_the_thread = Watcher::watch(other.identity(), [] {});
   for (int i = 0; i < 50; ++i) {
     Child child;
     std::atomic<bool> subscribed = true;
@@ -201,7 +203,8 @@ TEST(Watcher, IsSilentAfterUnsubscription) {
 }
 
 TEST(Watcher, UnsubscriptionWaitsForARunningCallback) {
-  Child child;
+  Child child, other;
+  const auto keeps_the_thread = Watcher::watch(other.identity(), [] {});
   Counter begun, go_on;
   std::atomic<bool> ended = false;
   std::optional<Watcher::Subscription> watch = Watcher::watch(child.identity(), [&] {

@@ -180,8 +180,7 @@ bool Channel::read_into(void* to, std::size_t bytes, std::size_t& done) {
       done += static_cast<std::size_t>(got);
       continue;
     }
-    // ECONNRESET: the other end left without reading everything; what it sent follows.
-    if (got < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
+    if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return false;
     close();
     return false;
@@ -217,8 +216,7 @@ bool serve(std::span<Channel> channels, const Deadline& deadline, int listener) 
 void flush_all(std::span<Channel> channels, const Deadline& deadline) {
   const auto busy = [](const Channel& channel) { return channel.open() && !channel.flushed(); };
   for (Channel& channel : channels) channel.flush();
-  while (std::any_of(channels.begin(), channels.end(), busy) && serve(channels, deadline))
-    continue;
+  while (std::any_of(channels.begin(), channels.end(), busy) && serve(channels, deadline)) continue;
 }
 
 }  // namespace treering

@@ -110,14 +110,14 @@ class Buffer {
 
 /// How a communicator is made. Everything here must be the same on all ranks.
 struct Options {
-  std::optional<Algorithm> algorithm;  ///< used wherever the collective has it
+  std::optional<Algorithm> algorithm = {};  ///< used wherever the collective has it
 };
 
 /// How one call is made.
 struct CallOptions {
   Stream* stream = nullptr;  ///< null: the call returns when its result is there
-  std::optional<Algorithm>
-      algorithm;  ///< must be the same on all ranks; Error{unsupported} if there is none
+  /// Must be the same on all ranks; Error{unsupported} if there is none.
+  std::optional<Algorithm> algorithm = {};
 };
 
 /// What the latest call did, for people and benchmarks.

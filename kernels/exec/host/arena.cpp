@@ -242,7 +242,6 @@ std::size_t Arena::next_colour() {
 Arena& process_arena(std::size_t bytes) {
   // Never destroyed: threads may still use it while the process ends.
   static Arena& arena = *new Arena(bytes != 0 ? bytes : default_arena_size());
-  arena.refuse_in_forked_child();
   return arena;
 }
 

@@ -77,11 +77,9 @@ class Arena {
   /// The file, to be handed to peers.
   int descriptor() const noexcept { return file_.get(); }
 
-  /// Throws Error{unsupported} in a process that was forked from the owner. The child does not
-  /// inherit the mapping: what it would write there, its parent's peers would see.
-  void refuse_in_forked_child() const;
-
  private:
+  // A child does not inherit the mapping: what it would write there, its parent's peers would see.
+  void refuse_in_forked_child() const;
   std::size_t take(std::size_t bytes);
   std::size_t forget(std::size_t offset);
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
@@ -99,8 +97,7 @@ class Arena {
 };
 
 /// This process's arena, made by the first call with `bytes` of address space (0:
-/// default_arena_size()). Lives until the process ends. Throws as Arena() and
-/// refuse_in_forked_child() do.
+/// default_arena_size()). Lives until the process ends. Throws as Arena() does.
 Arena& process_arena(std::size_t bytes = 0);
 
 /// 64 GiB or twice the machine's memory, but at most 256 GiB, so that hundreds of processes can map

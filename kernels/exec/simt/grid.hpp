@@ -68,6 +68,7 @@ struct alignas(64) Thread : Fiber {
   // The flag that it polls.
   Site site = Site::post;
   int peer = 0;
+  int barriers = 0;  ///< that it has called, where mutants ask
   // How often it has polled in vain since anything last happened.
   int polls = 0;
   std::uint64_t polled_in = 0;

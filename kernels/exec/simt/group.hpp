@@ -83,7 +83,8 @@ class SimtGroup {
 
  private:
   bool meet(int number, int count, bool vote, const Place& place) const {
-    if (simt::mutants::switches.barriers && simt::mutants::skips(place)) return vote;
+    if (simt::mutants::switches.barriers && simt::mutants::skips(place, thread_.barriers))
+      return vote;
     return scheduler_.arrive(thread_, number, count, place, vote);
   }
 

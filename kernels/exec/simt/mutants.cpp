@@ -15,11 +15,13 @@ struct Place {
 // Plain arrays: all fibers use them, unseen by ThreadSanitizer.
 constexpr int most_sites = 256;
 Place seen[most_sites];
-int seen_count = 0;
+int sites_seen = 0;
+int count_seen = 0;
 bool watching = false;
 
 char skipped_file[128] = "";
 unsigned skipped_line = 0;
+int skipped_number = -1;
 
 TREERING_UNSEEN bool same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
@@ -33,10 +35,11 @@ TREERING_UNSEEN Place place_of(const std::source_location& at) {
   return {file, at.line()};
 }
 
-TREERING_UNSEEN void note(const Place& place) {
-  for (int i = 0; i < seen_count; ++i)
+TREERING_UNSEEN void note(const Place& place, int passed) {
+  if (passed > count_seen) count_seen = passed;
+  for (int i = 0; i < sites_seen; ++i)
     if (seen[i].line == place.line && same_text(seen[i].file, place.file)) return;
-  if (seen_count < most_sites) seen[seen_count++] = place;
+  if (sites_seen < most_sites) seen[sites_seen++] = place;
 }
 
 }  // namespace
@@ -51,27 +54,37 @@ void skip_barrier(const BarrierSite& site) {
   switches.barriers = true;
 }
 
+void skip_barrier(int number) {
+  skipped_number = number;
+  switches.barriers = true;
+}
+
 void watch_barriers() {
-  seen_count = 0;
+  sites_seen = count_seen = 0;
   watching = switches.barriers = true;
 }
 
 std::vector<BarrierSite> barrier_sites() {
   std::vector<BarrierSite> sites;
-  for (int i = 0; i < seen_count; ++i) sites.push_back({seen[i].file, seen[i].line});
+  for (int i = 0; i < sites_seen; ++i) sites.push_back({seen[i].file, seen[i].line});
   return sites;
 }
+
+int barrier_count() { return count_seen; }
 
 void heal() {
   switches = {};
   skipped_line = 0;
+  skipped_number = -1;
   watching = false;
 }
 
-TREERING_UNSEEN bool skips(const std::source_location& at) {
+TREERING_UNSEEN bool skips(const std::source_location& at, int& passed) {
   const Place place = place_of(at);
-  if (watching) note(place);
-  return place.line == skipped_line && same_text(place.file, skipped_file);
+  const int number = passed++;
+  if (watching) note(place, passed);
+  return number == skipped_number ||
+         (place.line == skipped_line && same_text(place.file, skipped_file));
 }
 
 }  // namespace treering::simt::mutants

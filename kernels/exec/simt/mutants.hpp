@@ -4,12 +4,13 @@
 // them while no kernel runs; they hold until heal().
 //
 //   weaken(Site::post)            raises posts with a relaxed store: ThreadSanitizer must report a
-//   race skip_barrier("ring.hpp", 63)  removes the barrier that is called there (sync() or any(),
-//   which then only
-//                                 sees the thread's own vote): a race, a wrong value, or a stuck
-//                                 kernel
+//   race skip_barrier({"ring.hpp", 63})  removes the sync() or any() that is called there, which
+//   then only sees
+//                                 the thread's own vote: a race, a wrong value, or a stuck kernel
+//   skip_barrier(5)               removes the one that each thread comes to after five others
 //
-// To try every barrier: watch_barriers(), run once, and skip each of barrier_sites() in turn.
+// To try every barrier: watch_barriers(), run once, and skip each of barrier_sites(), or each
+// number below barrier_count(), in turn.
 //
 // A report of ThreadSanitizer ends the process if asked to, so a test that expects one runs in a
 // child: the same program with a --gtest_filter and TSAN_OPTIONS="exitcode=66 halt_on_error=1",
@@ -32,10 +33,13 @@ struct BarrierSite {
 
 void weaken(Site);
 void skip_barrier(const BarrierSite&);
+void skip_barrier(int number);
 /// Notes from now on which barriers are called.
 void watch_barriers();
 /// In the order of their first call since watch_barriers(); the first 256.
 std::vector<BarrierSite> barrier_sites();
+/// How many a thread has called at most.
+int barrier_count();
 /// All mutants off.
 void heal();
 
@@ -45,7 +49,8 @@ struct Switches {
   bool barriers;  ///< barriers are watched or skipped
 };
 extern Switches switches;
-/// The barrier at this place is left out. Asked only if switches.barriers.
-bool skips(const std::source_location&);
+/// The barrier at this place is left out. `passed`: barriers that the thread has called. Asked only
+/// if switches.barriers.
+bool skips(const std::source_location&, int& passed);
 
 }  // namespace treering::simt::mutants

@@ -62,6 +62,7 @@ TREERING_UNSEEN void Scheduler::start(Grid& grid) {
       thread.block = &block;
       thread.rank = rank;
       thread.dropped = false;
+      thread.barriers = 0;
       block.threads[rank] = &thread;
       make_ready(thread);
     }

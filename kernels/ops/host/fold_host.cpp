@@ -2,8 +2,9 @@
 //
 //     sources ──fold──► a block that stays in the L1 cache ──stream──► every destination
 //
-// So loops need no variants for streaming, the destinations may be aligned differently, and each gets its
-// lines in long runs. The result is read twice out of L1, which costs less than a line of memory does.
+// So loops need no variants for streaming, the destinations may be aligned differently, and each
+// gets its lines in long runs. The result is read twice out of L1, which costs less than a line of
+// memory does.
 
 #include "kernels/ops/host/fold_host.hpp"
 
@@ -44,7 +45,8 @@ void stream_block(FoldLoop loop, const FoldRange& range, std::size_t at, std::si
     result = block;
   }
   for (int i = 0; i < range.destination_count; ++i)
-    if (range.destinations[i] + at != result) stream_copy(range.destinations[i] + at, result, bytes);
+    if (range.destinations[i] + at != result)
+      stream_copy(range.destinations[i] + at, result, bytes);
 }
 
 void stream_all(FoldLoop loop, const FoldRange& range, std::size_t element_bytes) {

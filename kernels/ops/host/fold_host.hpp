@@ -18,8 +18,8 @@ const char* fold_instruction_set() noexcept;
 
 /// See fold.hpp.
 template <class SourceOf, class DestinationOf>
-inline void fold_elements(HostGroup&, const Fold& how, int sources, SourceOf source, int destinations,
-                          DestinationOf destination, std::size_t count) {
+inline void fold_elements(HostGroup&, const Fold& how, int sources, SourceOf source,
+                          int destinations, DestinationOf destination, std::size_t count) {
   const std::byte* from[max_fan];
   std::byte* to[max_fan];
   for (int i = 0; i < sources; ++i) from[i] = source(i);

@@ -1,8 +1,8 @@
-// The loops of the host's folds. This file is compiled once for each instruction set; TREERING_FOLD_TABLE and
-// TREERING_FOLD_NAME name what comes out.
+// The loops of the host's folds. This file is compiled once for each instruction set;
+// TREERING_FOLD_TABLE and TREERING_FOLD_NAME name what comes out.
 //
-// Nothing in here may leave a function behind that the linker shares between instruction sets: what is not
-// in the unnamed namespace is always inlined.
+// Nothing in here may leave a function behind that the linker shares between instruction sets: what
+// is not in the unnamed namespace is always inlined.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Folding {
     return VectorElement<Element>::narrow(finish<Op>(x, divisor));
   }
 
-  /// All whole vectors. Fans that are known here keep their addresses in registers; 0 stands for any.
+  /// All whole vectors. Fans that are known here keep their addresses in registers; 0 stands for
+  /// any.
   template <int known_sources, int known_destinations>
   TREERING_ARITHMETIC static void whole(const FoldRange& range, std::size_t end) {
     const int sources = known_sources > 0 ? known_sources : range.source_count;
@@ -45,9 +46,8 @@ struct Folding {
 
   /// What remains: less than a vector.
   static void rest(const FoldRange& range, std::size_t at, std::size_t bytes) {
-    const Stored x = reduce(range.source_count, range.divisor, [&](int i) {
-      return load_part<Stored>(range.sources[i] + at, bytes);
-    });
+    const Stored x = reduce(range.source_count, range.divisor,
+                            [&](int i) { return load_part<Stored>(range.sources[i] + at, bytes); });
     for (int i = 0; i < range.destination_count; ++i)
       store_part(range.destinations[i] + at, x, bytes);
   }
@@ -72,9 +72,8 @@ constexpr FoldTable make_table() {
   for (int type = 0; type < data_types; ++type)
     for (int op = 0; op < reduce_ops; ++op)
       with_element(static_cast<DataType>(type), [&]<class Element>(Element) {
-        with_operator(static_cast<ReduceOp>(op), [&]<class Op>(Op) {
-          table.loops[type][op] = Folding<Element, Op>::loop;
-        });
+        with_operator(static_cast<ReduceOp>(op),
+                      [&]<class Op>(Op) { table.loops[type][op] = Folding<Element, Op>::loop; });
       });
   return table;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the folds need of the processor beyond the compiler's vectors. Where it is not an x86-64 there is one
-// instruction set, and streaming stores are ordinary ones.
+// What the folds need of the processor beyond the compiler's vectors. Where it is not an x86-64
+// there is one instruction set, and streaming stores are ordinary ones.
 
 #include <cstddef>
 #include <cstring>
@@ -33,8 +33,8 @@ TREERING_ARITHMETIC bool has_avx512() noexcept {
 
 #if defined(__x86_64__) && !defined(TREERING_SANITIZED)
 
-/// Stores a line past the caches; `to` is aligned to it. Later stores do not wait for it, not even those
-/// that release: finish_streaming() does.
+/// Stores a line past the caches; `to` is aligned to it. Later stores do not wait for it, not even
+/// those that release: finish_streaming() does.
 TREERING_ARITHMETIC void stream_line(std::byte* to, const std::byte* from) noexcept {
   for (std::size_t i = 0; i < cache_line; i += sizeof(__m128i))
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),

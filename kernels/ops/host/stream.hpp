@@ -4,9 +4,9 @@
 
 namespace treering {
 
-/// Copies past the caches: for data that nobody will read soon, or that exceeds them. Whole lines of the
-/// destination are streamed, the ends are stored as usual. The caller ends a series of copies with
-/// finish_streaming() (machine.hpp), before it raises a flag.
+/// Copies past the caches: for data that nobody will read soon, or that exceeds them. Whole lines
+/// of the destination are streamed, the ends are stored as usual. The caller ends a series of
+/// copies with finish_streaming() (machine.hpp), before it raises a flag.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// Bytes from `address` to the next line.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Vectors as wide as the registers of the instruction set that this file is compiled for: how they are
-// loaded and stored, and as what they are reduced. Only for fold_loops.cpp.
+// Vectors as wide as the registers of the instruction set that this file is compiled for: how they
+// are loaded and stored, and as what they are reduced. Only for fold_loops.cpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,7 @@ struct VectorOf {
 };
 
 template <class V>
-  requires(!std::is_arithmetic_v<V>)
-struct Lanes<V> {
+requires(!std::is_arithmetic_v<V>) struct Lanes<V> {
   using Scalar = std::remove_cvref_t<decltype(std::declval<V&>()[0])>;
   template <class U>
   using Of = typename VectorOf<U, sizeof(V) / sizeof(Scalar)>::Type;
@@ -133,7 +132,8 @@ TREERING_ARITHMETIC TwoVectors finish(TwoVectors x, std::int32_t divisor) {
   return {finish<Op>(x.a, divisor), finish<Op>(x.b, divisor)};
 }
 
-/// Every 32 bits hold two halves: `a` takes the lower ones, `b` the upper, so that nothing moves sideways.
+/// Every 32 bits hold two halves: `a` takes the lower ones, `b` the upper, so that nothing moves
+/// sideways.
 template <class Conversion>
 struct VectorElement<HalfElement<Conversion>> {
   using Stored = Vector<std::uint32_t>;
@@ -147,8 +147,8 @@ struct VectorElement<HalfElement<Conversion>> {
 
 #if TREERING_VECTOR_BYTES > 16
 
-/// The processor's own conversions of f16 give the same bits. (AVX-512's forms without a mask make GCC 12
-/// warn of something uninitialised in its own header.)
+/// The processor's own conversions of f16 give the same bits. (AVX-512's forms without a mask make
+/// GCC 12 warn of something uninitialised in its own header.)
 template <>
 struct VectorElement<HalfElement<Float16>> {
   using Stored = VectorOf<std::uint16_t, vector_bytes / sizeof(float)>::Type;
