@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "base/rank_list.hpp"
+
 namespace treering {
 namespace {
 
@@ -25,24 +27,9 @@ std::string describe(const Descriptor& call, bool with_plan) {
   return text + ")";
 }
 
-/// "rank 3", "ranks 0–2, 5".
-std::string list_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (i != 0) text += ", ";
-    text += fmt::format("{}", ranks[i]);
-    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : "–", ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 constexpr const char* advice =
     "All ranks must make the same calls in the same order. This communicator is broken; correct "
-    "the program, or "
-    "create a new one.";
+    "the program, or create a new one.";
 
 /// Calls `ready` every millisecond until it is true or patience is at an end.
 template <class Ready>
@@ -53,25 +40,24 @@ void await(Ready ready) {
 
 }  // namespace
 
-Guard::Guard(int rank, std::vector<Board*> boards, Flag& abort, std::span<Verdict> verdicts)
-    : rank_(rank), boards_(std::move(boards)), abort_(abort), verdicts_(verdicts) {}
+Guard::Guard(int rank, std::vector<Board*> boards, std::span<Verdict> verdicts)
+    : rank_(rank), boards_(std::move(boards)), verdicts_(verdicts) {}
 
 std::uint64_t Guard::encode(const Cause& cause) {
-  // 0 and 1 are "none" and "not known yet".
-  return (static_cast<std::uint64_t>(cause.code) + 2) |
+  return (static_cast<std::uint64_t>(cause.code) + 1) |  // 0 is "none"
          static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0xffffff) << 8 |
          (cause.sequence & 0xffffffff) << 32;
 }
 
 Guard::Cause Guard::decode(std::uint64_t word) {
-  return {static_cast<ErrorCode>((word & 0xff) - 2), static_cast<int>(word >> 8 & 0xffffff),
+  return {static_cast<ErrorCode>((word & 0xff) - 1), static_cast<int>(word >> 8 & 0xffffff),
           word >> 32};
 }
 
 bool Guard::broken() const {
-  return load_relaxed(abort_.value) != 0 || std::ranges::any_of(verdicts_, [](const Verdict& v) {
-           return load_relaxed(v.failure) != 0;
-         });
+  return load_relaxed(own().abort.value) != 0 ||
+         std::ranges::any_of(verdicts_,
+                             [](const Verdict& v) { return load_relaxed(v.failure) != 0; });
 }
 
 void Guard::check() {
@@ -80,25 +66,35 @@ void Guard::check() {
   if (!error_) {
     const Cause cause = find_cause();
     error_ = explain(cause);
-    store_release(boards_[static_cast<std::size_t>(rank_)]->failed.value, encode(cause));
-    store_release(abort_.value, 1);
+    spread(cause);
   }
   throw Error(*error_);
 }
 
-void Guard::abort() noexcept {
-  aborted_ = true;
-  store_release(boards_[static_cast<std::size_t>(rank_)]->failed.value,
-                encode({ErrorCode::aborted, rank_, 0}));
-  store_release(abort_.value, 1);
+void Guard::abort() noexcept { spread({ErrorCode::aborted, rank_, 0}); }
+
+/// The cause first: who finds its waits ended asks for it.
+void Guard::spread(const Cause& cause) noexcept {
+  store_release(own().cause.value, encode(cause));
+  for (int r = 0; r < size(); ++r)
+    if (Board* const theirs = board(r)) store_release(theirs->abort.value, 1);
 }
 
 void Guard::lost(int peer) noexcept {
-  const Board* board = boards_[static_cast<std::size_t>(peer)];
-  if (board != nullptr && load_acquire(board->closed.value) != 0) return;
+  const Board* theirs = board(peer);
+  if (theirs != nullptr && load_acquire(theirs->closed.value) != 0) return;
   int none = -1;
   lost_.compare_exchange_strong(none, peer);
-  store_release(abort_.value, 1);
+  store_release(own().abort.value, 1);
+}
+
+void Guard::close() {
+  const std::lock_guard lock(mutex_);  // check() may be reading boards
+  closed_ = true;
+}
+
+Board* Guard::board(int rank) const {
+  return closed_ && rank != rank_ ? nullptr : boards_[static_cast<std::size_t>(rank)];
 }
 
 Guard::Cause Guard::find_cause() {
@@ -122,21 +118,20 @@ std::optional<Guard::Cause> Guard::known_cause() const {
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
   }
-  if (const int peer = lost_; peer >= 0) return Cause{ErrorCode::peer_lost, peer, 0};
-  if (aborted_) return Cause{ErrorCode::aborted, rank_, 0};
   if (const auto announced = announced_cause()) return announced;
+  if (const int peer = lost_; peer >= 0) return Cause{ErrorCode::peer_lost, peer, 0};
   for (const Verdict& verdict : verdicts_)
     if (static_cast<Failure>(load_acquire(verdict.failure)) == Failure::peer_closed)
       return Cause{ErrorCode::peer_lost, static_cast<int>(verdict.peer), 0};
   return std::nullopt;
 }
 
-/// What a peer found out before us.
+/// What a peer found out before us; or that we were aborted.
 std::optional<Guard::Cause> Guard::announced_cause() const {
-  for (const Board* board : boards_) {
-    if (board == nullptr) continue;
-    const std::uint64_t word = load_acquire(board->failed.value);
-    if (word > 1) return decode(word);
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    const std::uint64_t word = theirs != nullptr ? load_acquire(theirs->cause.value) : 0;
+    if (word != 0) return decode(word);
   }
   return std::nullopt;
 }
@@ -151,10 +146,10 @@ std::optional<std::uint64_t> Guard::differing_call(std::uint64_t latest) const {
 
 bool Guard::boards_differ(std::uint64_t sequence) const {
   std::uint64_t first = 0;
-  for (const Board* board : boards_) {
-    if (board == nullptr) continue;
+  for (int r = 0; r < size(); ++r) {
     Descriptor call{};
-    const std::uint64_t word = read(*board, sequence, call);
+    const Board* theirs = board(r);
+    const std::uint64_t word = theirs != nullptr ? read(*theirs, sequence, call) : 0;
     if (word == 0) continue;
     if (first == 0) first = word;
     if (word != first) return true;
@@ -186,10 +181,10 @@ Error Guard::explain(const Cause& cause) const {
 Error Guard::explain_mismatch(const Cause& cause) const {
   std::map<int, Descriptor> calls;
   await([&] {
-    for (std::size_t r = 0; r < boards_.size(); ++r) {
+    for (int r = 0; r < size(); ++r) {
       Descriptor call{};
-      if (boards_[r] != nullptr && read(*boards_[r], cause.sequence, call) != 0)
-        calls.emplace(static_cast<int>(r), call);
+      const Board* theirs = board(r);
+      if (theirs != nullptr && read(*theirs, cause.sequence, call) != 0) calls.emplace(r, call);
     }
     return calls.size() == boards_.size();
   });
@@ -209,12 +204,12 @@ Error Guard::explain_mismatch(const Cause& cause) const {
   });
   std::string text;
   for (const auto& [call, ranks] : groups)
-    text += fmt::format("{}{} called {}", text.empty() ? "" : ", ", list_ranks(ranks),
+    text += fmt::format("{}{} called {}", text.empty() ? "" : ", ", rank_list(ranks),
                         describe(call, plan_only));
   std::vector<int> absent;
-  for (int r = 0; r < static_cast<int>(boards_.size()); ++r)
+  for (int r = 0; r < size(); ++r)
     if (!calls.contains(r)) absent.push_back(r);
-  if (!absent.empty()) text += fmt::format(", {} called nothing yet", list_ranks(absent));
+  if (!absent.empty()) text += fmt::format(", {} called nothing yet", rank_list(absent));
   return {ErrorCode::mismatch, fmt::format("call {}: {}. {}", cause.sequence, text, advice),
           groups.empty() ? std::vector<int>{} : groups.front().second};
 }

@@ -3,8 +3,9 @@
 // The guard of one rank: abort, dead peers, and the error that a failed call becomes.
 //
 // Kernels only say that they gave up, and why (Verdict). The guard finds out what happened by
-// reading all boards, so that every rank reports the same thing; raises its own board's flag, which
-// is how the news spreads; and keeps the error: a broken communicator stays broken.
+// reading all boards, so that every rank reports the same thing; puts the cause on its own board
+// and raises everybody's abort word, which is how the news spreads; and keeps the error: a broken
+// communicator stays broken.
 
 #include <atomic>
 #include <chrono>
@@ -21,20 +22,24 @@ namespace treering {
 
 class Guard {
  public:
-  /// `boards`: every rank's, host addresses, null where unreadable; own is boards[rank]. `abort`
-  /// and `verdicts`: control memory that this rank's kernels use. All outlive the guard.
-  Guard(int rank, std::vector<Board*> boards, Flag& abort, std::span<Verdict> verdicts);
+  /// `boards`: every rank's, host addresses, null where unreadable; own is boards[rank].
+  /// `verdicts`: control memory that this rank's kernels use. All outlive the guard, the peers'
+  /// boards until close().
+  Guard(int rank, std::vector<Board*> boards, std::span<Verdict> verdicts);
 
   /// Throws the error of this communicator, if a call failed or it was aborted. Thread-safe; may
   /// take half a second the first time, to hear all ranks.
   void check();
 
-  /// Ends this rank's waits. From any thread, at any time.
+  /// Ends all ranks' waits. From any thread, at any time before close().
   void abort() noexcept;
 
   /// A peer's process has ended: breaks the communicator unless the peer had left it in good order.
   /// From any thread.
   void lost(int peer) noexcept;
+
+  /// From now on peers' boards are not touched.
+  void close();
 
  private:
   struct Cause {
@@ -45,7 +50,11 @@ class Guard {
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);
 
+  int size() const { return static_cast<int>(boards_.size()); }
+  Board* board(int rank) const;
+  Board& own() const { return *boards_[static_cast<std::size_t>(rank_)]; }
   bool broken() const;
+  void spread(const Cause&) noexcept;
   Cause find_cause();
   std::optional<Cause> known_cause() const;
   std::optional<Cause> announced_cause() const;
@@ -56,10 +65,9 @@ class Guard {
 
   int rank_;
   std::vector<Board*> boards_;
-  Flag& abort_;
   std::span<Verdict> verdicts_;
-  std::atomic<bool> aborted_ = false;
   std::atomic<int> lost_ = -1;
+  std::atomic<bool> closed_ = false;
   std::mutex mutex_;
   std::optional<Error> error_;
 };

@@ -108,14 +108,12 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
              static_cast<std::size_t>(channels)};
   inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));
   device.back(inbox_, layout_.slots(0, 0));
-  board_ = new (process_arena().allocate(sizeof(Board) + layout_.size * sizeof(std::uint64_t)))
-      Board{};
+  board_ =
+      new (process_arena().allocate(sizeof(Board) + layout_.size * sizeof(std::uint64_t))) Board{};
   private_ = static_cast<std::byte*>(
       device.allocate(PrivateLayout{layout_.size, layout_.channels}.bytes()));
-  control_ = static_cast<std::byte*>(
-      device.allocate_control(sizeof(Flag) + layout_.channels * sizeof(Verdict)));
-  abort_ = new (control_) Flag{};
-  verdicts_ = new (control_ + sizeof(Flag)) Verdict[layout_.channels]{};
+  verdicts_ =
+      new (device.allocate_control(layout_.channels * sizeof(Verdict))) Verdict[layout_.channels]{};
 }
 
 Membership::~Membership() {
@@ -123,7 +121,7 @@ Membership::~Membership() {
   if (view_ != nullptr)
     for (Board* board : boards_) device_.release_view(board, sizeof(Board));
   peers_.clear();
-  device_.deallocate_control(control_);
+  device_.deallocate_control(verdicts_);
   device_.deallocate(private_);
   process_arena().deallocate(board_);
   device_.deallocate(inbox_);
@@ -151,7 +149,7 @@ void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> are
   for (int r = 0; r < size_; ++r)
     map_peer(r, facts[static_cast<std::size_t>(r)],
              arenas.empty() ? UniqueFd{} : std::move(arenas[static_cast<std::size_t>(r)]));
-  guard_ = std::make_unique<Guard>(rank_, boards_, *abort_, std::span(verdicts_, layout_.channels));
+  guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels));
   build_view();
   watch_peers(facts);
   warn_of_sharing(facts);
@@ -251,7 +249,7 @@ void Membership::build_view() {
       .regions = reinterpret_cast<const PeerRegions*>(private_ + layout.regions()),
       .sequence = reinterpret_cast<std::uint64_t*>(private_ + layout.sequence()),
       .broken = reinterpret_cast<std::uint64_t*>(private_ + layout.broken()),
-      .abort = abort_,
+      .abort = &boards[rank_]->abort,
       .verdicts = verdicts_,
       .spins = spins_for(size_),
   };
@@ -329,6 +327,8 @@ std::uint64_t* Membership::farewells(int rank) const {
 
 /// The last that this rank does to its peers' memory.
 void Membership::say_farewell() {
+  guard_->close();
+  for (Peer& peer : peers_) peer.inbox_mapping.reset();  // its owner frees it after our farewell
   store_release(board_->closed.value, 1);
   for (int p = 0; p < size_; ++p) store_release(farewells(p)[rank_], 1);
 }

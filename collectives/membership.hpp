@@ -119,9 +119,7 @@ class Membership {
   std::byte* inbox_ = nullptr;
   Board* board_ = nullptr;
   std::byte* private_ = nullptr;  ///< view, edges, boards, regions, sequence numbers
-  std::byte* control_ = nullptr;  ///< abort flag and verdicts
-  Flag* abort_ = nullptr;
-  Verdict* verdicts_ = nullptr;
+  Verdict* verdicts_ = nullptr;   ///< control memory
   RankView* view_ = nullptr;
 
   std::vector<Peer> peers_;

@@ -112,23 +112,15 @@ struct Extremum : Moved {
   }
 };
 
-/// Rounds to the nearest, ties to even, to a 16-bit float: the fraction's excess bits are dropped
-/// by an integer addition that carries where it must.
+/// The nearest 16-bit float of a sum or an average. Those are normal or zero, and never halfway: a
+/// quotient with one digit more than the type has would come from a sum with at least as many.
 std::uint64_t round_to_16_bits(float x, const Format& f) {
+  if (x == 0) return 0;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t sign = bits >> 31 << 15, magnitude = bits & 0x7fffffffu;
-  const int bias = (1 << (f.exponent - 1)) - 1;
-  const int exponent = static_cast<int>(magnitude >> 23) - 127 + bias;  // as f will store it
-  std::uint64_t significand = magnitude & 0x7fffffu;
-  int excess = 23 - f.fraction;
-  if (exponent > 0 || f.exponent == 8) {  // with f32's own exponents, subnormals are ordinary too
-    significand |= static_cast<std::uint64_t>(exponent) << 23;
-  } else {  // a subnormal of f
-    significand |= 0x800000u;
-    excess = std::min(excess + 1 - exponent, 40);
-  }
-  const std::uint64_t half = std::uint64_t{1} << (excess - 1), odd = (significand >> excess) & 1;
-  return sign | std::min((significand + half - 1 + odd) >> excess, f.exponents());
+  const std::uint32_t bias = (1u << (f.exponent - 1)) - 1;
+  const int excess = 23 - f.fraction;  // digits that are dropped; the sum carries where it must
+  return sign | (magnitude - ((127 - bias) << 23) + (1u << (excess - 1))) >> excess;
 }
 
 /// Sums of multiples of 1/8, held as a number of eighths.

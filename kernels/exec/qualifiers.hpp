@@ -14,9 +14,11 @@
 #define TREERING_DEVICE_CALL inline
 #endif
 
-/// Before a loop whose count is a constant: unroll it whole, so that arrays stay in registers.
+/// Before a loop: unroll it whole, so that arrays stay in registers; or leave it as it is.
 #ifdef __CUDACC__
 #define TREERING_UNROLL _Pragma("unroll")
+#define TREERING_ROLLED _Pragma("unroll 1")
 #else
 #define TREERING_UNROLL
+#define TREERING_ROLLED
 #endif

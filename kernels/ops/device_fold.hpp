@@ -52,22 +52,28 @@ TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&pack
   constexpr int lanes = sizeof(P) / sizeof(typename Element::Stored);
   typename Element::Accumulator sums[batch][lanes];
   TREERING_UNROLL
-  for (int b = 0; b < batch; ++b) TREERING_UNROLL
-  for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
-#pragma unroll 1
+  for (int b = 0; b < batch; ++b) {
+    TREERING_UNROLL
+    for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
+  }
+  TREERING_ROLLED
   for (int s = 1; s < fold.sources; ++s) {
     const std::byte* source = fold.fan->address[s] + at;
     TREERING_UNROLL
     for (int b = 0; b < batch; ++b) packs[b] = load_pack<P>(group, source + b * stride);
     TREERING_UNROLL
-    for (int b = 0; b < batch; ++b) TREERING_UNROLL
-    for (int l = 0; l < lanes; ++l)
-      sums[b][l] = Op::combine(sums[b][l], Element::widen(packs[b].lane[l]));
+    for (int b = 0; b < batch; ++b) {
+      TREERING_UNROLL
+      for (int l = 0; l < lanes; ++l)
+        sums[b][l] = Op::combine(sums[b][l], Element::widen(packs[b].lane[l]));
+    }
   }
   TREERING_UNROLL
-  for (int b = 0; b < batch; ++b) TREERING_UNROLL
-  for (int l = 0; l < lanes; ++l)
-    packs[b].lane[l] = Element::narrow(finish<Op>(sums[b][l], fold.divisor));
+  for (int b = 0; b < batch; ++b) {
+    TREERING_UNROLL
+    for (int l = 0; l < lanes; ++l)
+      packs[b].lane[l] = Element::narrow(finish<Op>(sums[b][l], fold.divisor));
+  }
 }
 
 /// This thread's next `batch` packs: at byte `at`, and each `stride` bytes on. Their loads overlap.
@@ -81,7 +87,7 @@ TREERING_DEVICE void fold_packs(Group& group, const DeviceFold& fold, std::size_
   for (int b = 0; b < batch; ++b) packs[b] = load_pack<P>(group, source + b * stride);
   if constexpr (!std::is_same_v<Op, Copy>)
     reduce_packs<Element, Op>(group, fold, packs, at, stride);
-#pragma unroll 1
+  TREERING_ROLLED
   for (int d = fold.sources; d < fold.addresses; ++d) {
     std::byte* destination = fold.fan->address[d] + at;
     TREERING_UNROLL
@@ -94,13 +100,14 @@ template <class Element, class Op, class Group>
 TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t begin,
                                std::size_t end) {
   constexpr int lanes = pack_bytes / sizeof(typename Element::Stored);
+  // Few enough registers (about 50) to leave the callers theirs: no kernel may spill.
   constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : 16 / lanes;
   const std::size_t stride = static_cast<std::size_t>(group.size()) * pack_bytes;
   std::size_t at = begin + static_cast<std::size_t>(group.rank()) * pack_bytes;
-#pragma unroll 1
+  TREERING_ROLLED
   for (; at + (batch - 1) * stride < end; at += batch * stride)
     fold_packs<Element, Op, lanes, batch>(group, fold, at, stride);
-#pragma unroll 1
+  TREERING_ROLLED
   for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
 }
 
@@ -111,7 +118,7 @@ TREERING_DEVICE void fold_ends(Group& group, const DeviceFold& fold, std::size_t
   constexpr std::size_t each = sizeof(typename Element::Stored);
   const std::size_t stride = static_cast<std::size_t>(group.size()) * each;
   std::size_t at = static_cast<std::size_t>(group.rank()) * each;
-#pragma unroll 1
+  TREERING_ROLLED
   for (; at < head + (bytes - tail); at += stride)
     fold_packs<Element, Op, 1, 1>(group, fold, at < head ? at : at - head + tail, stride);
 }
@@ -131,14 +138,18 @@ TREERING_DEVICE void fold_all(Group& group, const DeviceFold& fold, std::size_t 
   fold_body<Element, Op>(group, fold, head, tail);
 }
 
-/// Finds the loop.
+/// Finds the loop for a reduction.
 template <class Group>
-TREERING_DEVICE_CALL void run_fold(Group group, DataType type, ReduceOp op, DeviceFold fold,
-                                   std::size_t count) {
-  if (fold.sources > 1 || fold.divisor != 1)
-    return with_element(type, [&]<class Element>(Element) {
-      with_operator(op, [&]<class Op>(Op) { fold_all<Element, Op>(group, fold, count); });
-    });
+TREERING_DEVICE_CALL void run_reduction(Group group, DataType type, ReduceOp op, DeviceFold fold,
+                                        std::size_t count) {
+  with_element(type, [&]<class Element>(Element) {
+    with_operator(op, [&]<class Op>(Op) { fold_all<Element, Op>(group, fold, count); });
+  });
+}
+
+/// A copy looks at the size of elements only.
+template <class Group>
+TREERING_DEVICE_CALL void run_copy(Group group, DataType type, DeviceFold fold, std::size_t count) {
   switch (size_of(type)) {
     case 1:
       return fold_all<PlainElement<std::uint8_t>, Copy>(group, fold, count);
@@ -161,7 +172,11 @@ TREERING_DEVICE void fold_elements(Group& group, const Fold& how, int sources, S
   for (int i = group.rank(); i < addresses; i += group.size())
     fan.address[i] = i < sources ? const_cast<std::byte*>(source(i)) : destination(i - sources);
   group.sync();
-  run_fold(group, how.type, how.op, DeviceFold{&fan, sources, addresses, divisor_of(how)}, count);
+  const DeviceFold fold{&fan, sources, addresses, divisor_of(how)};
+  if (sources == 1 && fold.divisor == 1)
+    run_copy(group, how.type, fold, count);
+  else
+    run_reduction(group, how.type, how.op, fold, count);
 }
 
 }  // namespace treering

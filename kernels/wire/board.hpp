@@ -68,8 +68,10 @@ inline constexpr int board_entries = 8;
 
 struct Board {
   BoardEntry entries[board_entries];
-  Flag failed;  ///< 1: this rank's communicator is broken (a call failed, or it was aborted)
+  Flag failed;  ///< 1: a call of this rank failed; raised by its kernels
+  Flag cause;   ///< why the communicator is broken, once this rank's host knows (the guard's code)
   Flag closed;  ///< 1: this rank destroyed its communicator
+  Flag abort;   ///< 1: this rank's waits end; raised by its own host, or a peer's that has a cause
 };
 
 /// Writes a call on the board. Without order, since every release costs a GPU a round trip: readers

@@ -45,7 +45,7 @@ struct RankView {
   const PeerRegions* regions;  ///< [size]
   std::uint64_t* sequence;     ///< [channels]: calls that this block has completed
   std::uint64_t* broken;       ///< device memory; 1: a call failed, and later ones are void
-  const Flag* abort;           ///< raised by this rank's host
+  const Flag* abort;           ///< on this rank's board
   Verdict* verdicts;           ///< [channels], host-visible
   std::uint32_t
       spins;  ///< host: polls before a wait yields its core; few where ranks outnumber cores

@@ -233,6 +233,17 @@ TEST(Patterns, ManyRanksStillMakeResultsThatVary) {
     }
 }
 
+TEST(Patterns, FloatsComeWithBothSigns) {
+  for (const DataType type : floats)
+    for (const ReduceOp op : every_op) {
+      const Pattern p{Collective::all_reduce, type, op, 4, 200, 33};
+      std::size_t negative = 0;
+      for (std::size_t i = 0; i < p.count; ++i) negative += value_of(input_bits(p, 1, i), type) < 0;
+      EXPECT_GT(negative, p.count / 4) << describe(p);
+      EXPECT_LT(negative, p.count * 3 / 4) << describe(p);
+    }
+}
+
 TEST(Patterns, FillsAgreeWithSingleElementsAtAnyAlignmentAndBeginning) {
   const std::size_t far = (std::size_t{1} << 33) + 5;
   for (int t = 0; t < data_types; ++t)

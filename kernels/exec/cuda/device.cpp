@@ -12,6 +12,7 @@
 #include "kernels/exec/cuda/kernels.hpp"
 #include "kernels/exec/cuda/memory.hpp"
 #include "kernels/exec/cuda/queue.hpp"
+#include "kernels/ops/device_fold.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -119,10 +120,12 @@ class CudaDevice final : public Device {
 
   int block_budget(int ranks) const override {
     const int all = blocks_per_sm_ * std::max(sms_ - reserved_sms, 1);
-    if (ranks > all)
+    // A direct all-reduce folds from everyone to everyone.
+    const int most_ranks = std::min(all, device_max_fan / 2);
+    if (ranks > most_ranks)
       throw Error(ErrorCode::unsupported,
                   fmt::format("{} ranks share {}, which can run the kernels of {} at the same time",
-                              ranks, describe(), all));
+                              ranks, describe(), most_ranks));
     return std::min(all / std::max(ranks, 1), most_blocks);
   }
 

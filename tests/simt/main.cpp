@@ -1,0 +1,33 @@
+// The tests' main(): in the simt execution, with the fault planted that TREERING_TEST_FAULT names:
+// `weak:post`, `weak:credit`, `skip:file.hpp:63`, or none.
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "kernels/exec/simt/mutants.hpp"
+
+namespace {
+
+void plant(const std::string& fault) {
+  using namespace treering::simt;
+  if (fault == "weak:post") mutants::weaken(treering::Site::post);
+  if (fault == "weak:credit") mutants::weaken(treering::Site::credit);
+  if (fault.starts_with("skip:")) {
+    const std::size_t colon = fault.rfind(':');
+    mutants::skip_barrier(
+        {fault.substr(5, colon - 5), static_cast<unsigned>(std::stoul(fault.substr(colon + 1)))});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  setenv("TREERING_DEVICE", "simt", 1);
+  setenv("TREERING_INBOX", "64K", 1);  // few and small slots, so that they are used again and again
+  setenv("TREERING_SLOT", "1K", 1);
+  if (const char* fault = std::getenv("TREERING_TEST_FAULT")) plant(fault);
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,24 @@
+#include "tests/simt/scenario.hpp"
+
+#include "kernels/catalog.hpp"
+#include "kernels/exec/simt/engine.hpp"
+
+namespace treering::test {
+
+void run_every_kernel(int size, int threads, std::uint64_t seed) {
+  simt::configure({.seed = seed, .threads = threads, .patience = std::chrono::milliseconds(200)});
+  Team team(size);
+  for (const Kernel& kernel : catalog)
+    for (const std::size_t count : {1, 37, 1201})
+      for (const bool in_place : {false, true})
+        for (const bool registered : {false, true}) {
+          const bool barrier = kernel.collective == Collective::barrier;
+          check(team, {.pattern = {kernel.collective, DataType::i32, ReduceOp::sum, size,
+                                   barrier ? 0 : count, seed},
+                       .algorithm = kernel.algorithm,
+                       .in_place = in_place,
+                       .registered = registered});
+        }
+}
+
+}  // namespace treering::test

@@ -1,0 +1,36 @@
+// Every kernel, thread by thread, under many interleavings.
+
+#include <gtest/gtest.h>
+
+#include "kernels/exec/simt/engine.hpp"
+#include "tests/simt/scenario.hpp"
+
+namespace treering::test {
+namespace {
+
+class Seeds : public testing::TestWithParam<int> {};
+
+TEST_P(Seeds, EveryKernelIsExact) {
+  const int size = GetParam();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "scheduler's seed " << seed);
+    const int threads = seed % 4 == 0 ? 1 : seed % 4 == 1 ? 3 : 32;
+    run_every_kernel(size, threads, seed);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Seeds, testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
+
+TEST(Seed, Replays) {
+  const auto trace_of = [](std::uint64_t seed) {
+    run_every_kernel(3, 8, seed);
+    return simt::trace();
+  };
+  const std::uint64_t first = trace_of(11);
+  EXPECT_EQ(trace_of(11), first);
+  EXPECT_NE(trace_of(12), first);
+}
+
+}  // namespace
+}  // namespace treering::test
