@@ -47,10 +47,11 @@ def enumerators(name: str) -> list[str]:
 
 
 def readable(symbol: str) -> str:
-    """entry<Collective, Algorithm>, mangled, in the words of types.hpp."""
+    """entry<Collective, Algorithm>, mangled, in the words of types.hpp; of other functions the name."""
     numbers = re.search(r"CollectiveE(\d+).*AlgorithmE(\d+)", symbol)
     if not numbers:
-        return symbol
+        length, rest = re.match(r"_ZN8treering(\d+)(\w+)", symbol).groups()
+        return f"({rest[: int(length)]})"
     return " ".join(
         enumerators(kind)[int(number)]
         for kind, number in zip(("Collective", "Algorithm"), numbers.groups())

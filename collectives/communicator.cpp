@@ -14,8 +14,8 @@
 #include "collectives/membership.hpp"
 #include "collectives/state.hpp"
 #include "collectives/stream.hpp"
-#include "kernels/ops/fold.hpp"
 #include "kernels/exec/host/arena.hpp"
+#include "kernels/ops/fold.hpp"
 #include "plan/choice.hpp"
 #include "transport/rendezvous/exchange.hpp"
 #include "transport/rendezvous/invitation.hpp"
@@ -52,13 +52,23 @@ std::vector<Facts> gather_facts(Exchange& exchange, const Facts& mine) {
   return facts;
 }
 
+/// Whether a rank is the first of its process, which speaks for all of them.
+bool first_of_process(std::span<const Facts> facts, int rank) {
+  const ProcessIdentity& process = facts[static_cast<std::size_t>(rank)].process;
+  const auto first =
+      std::ranges::find_if(facts, [&](const Facts& f) { return same_process(f.process, process); });
+  return first - facts.begin() == rank;
+}
+
 void connect(Membership& seat, Exchange& exchange) {
-  const Facts mine = seat.facts();
-  const std::vector<Facts> facts = gather_facts(exchange, mine);
+  const std::vector<Facts> facts = gather_facts(exchange, seat.facts());
   const bool one_process = std::ranges::all_of(
-      facts, [&](const Facts& f) { return same_process(f.process, mine.process); });
+      facts, [&](const Facts& f) { return same_process(f.process, facts[0].process); });
   std::vector<UniqueFd> arenas;
-  if (!one_process) arenas = exchange.all_gather_descriptors(process_arena().descriptor());
+  if (!one_process) {
+    const bool first = first_of_process(facts, seat.rank());
+    arenas = exchange.all_gather_descriptors(first ? process_arena().descriptor() : -1);
+  }
   seat.connect(facts, std::move(arenas));
   exchange.barrier();
 }

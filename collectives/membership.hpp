@@ -62,9 +62,9 @@ class Membership {
   ~Membership();
 
   Facts facts() const;
-  /// `facts`: of all ranks, in order. `arenas`: for each rank the descriptor of its process's
-  /// arena, invalid for ranks of this process. Throws Error{mismatch} if settings differ, naming
-  /// the rank and the setting.
+  /// `facts`: of all ranks, in order. `arenas`: for the first rank of each process the descriptor of
+  /// its arena; empty if all are of this process. Throws Error{mismatch} if settings differ, naming the
+  /// rank and the setting.
   void connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas);
 
   int rank() const { return rank_; }

@@ -88,7 +88,8 @@ struct Minimum {
       // Equal values differ in nothing but the sign of a zero.
       const T either = bits_as<T>(bits_as<BitsOf<T>>(a) | bits_as<BitsOf<T>>(b));
       const T ordered = a == b ? either : lesser;
-      return (a != a) | (b != b) ? a + b : ordered;
+      const auto unordered = (a != a) | (b != b);
+      return unordered ? a + b : ordered;
     } else {
       return lesser;
     }
@@ -102,7 +103,8 @@ struct Maximum {
     if constexpr (is_float<T>) {
       const T either = bits_as<T>(bits_as<BitsOf<T>>(a) & bits_as<BitsOf<T>>(b));
       const T ordered = a == b ? either : greater;
-      return (a != a) | (b != b) ? a + b : ordered;
+      const auto unordered = (a != a) | (b != b);
+      return unordered ? a + b : ordered;
     } else {
       return greater;
     }

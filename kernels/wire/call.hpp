@@ -25,7 +25,8 @@ class Call {
         sequence_(view.sequence[group.block()] + 1),
         word_(call_word(sequence_, args.hash)) {
     if (!group.is_leader()) return;
-    ok_ = load_relaxed(*view.broken) == 0;
+    const std::uint64_t broken = load_relaxed(*view.broken);
+    ok_ = broken == 0 || broken == sequence_;  // by another block of this call
     if (ok_ && group.block() == 0) publish(*view.board, word_, args.call);
   }
 
@@ -86,7 +87,7 @@ class Call {
   /// By the leader: the call has failed because of `peer`.
   TREERING_DEVICE void fail(Failure why, int peer) {
     ok_ = false;
-    store_relaxed(*view_.broken, 1);
+    store_relaxed(*view_.broken, sequence_);
     Verdict& verdict = view_.verdicts[group_.block()];
     verdict.peer = static_cast<std::uint64_t>(peer);
     verdict.sequence = sequence_;

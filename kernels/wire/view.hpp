@@ -44,7 +44,7 @@ struct RankView {
   Board* const* boards;  ///< [size]: every rank's; null where it cannot be read
   const PeerRegions* regions;  ///< [size]
   std::uint64_t* sequence;     ///< [channels]: calls that this block has completed
-  std::uint64_t* broken;       ///< device memory; 1: a call failed, and later ones are void
+  std::uint64_t* broken;       ///< number of the call that failed, if one did: later ones are void
   const Flag* abort;           ///< on this rank's board
   Verdict* verdicts;           ///< [channels], host-visible
   std::uint32_t

@@ -33,18 +33,23 @@ void sweep() { Communicator::create_local(1); }
 
 /// Loops over large all-reduces until one fails. Argument: "registered" or "private".
 const RegisterProgram loop("loop", [](const RankProcess& self) {
+  const bool registered = self.argument == "registered";
+  std::vector<float> private_input(registered ? 0 : large), private_output(private_input);
+  const Buffer input(registered ? large * sizeof(float) : 0), output(input.bytes());
+  const float* in = registered ? input.as<float>() : private_input.data();
+  float* out = registered ? output.as<float>() : private_output.data();
+  const auto call = [&](Communicator& comm) {
+    comm.all_reduce(in, out, large, DataType::f32, ReduceOp::sum);
+  };
+
+  call(Communicator::create_local(1).front());  // starts the threads that run blocks, which stay
   sweep();
   const Resources before = Resources::now();
   {
     Communicator comm = self.join();
-    const bool registered = self.argument == "registered";
-    std::vector<float> private_input(registered ? 0 : large), private_output(private_input);
-    const Buffer input(registered ? large * sizeof(float) : 0), output(input.bytes());
-    const float* in = registered ? input.as<float>() : private_input.data();
-    float* out = registered ? output.as<float>() : private_output.data();
     self.say("in the call");
     const Outcome end = outcome_of([&] {
-      for (;;) comm.all_reduce(in, out, large, DataType::f32, ReduceOp::sum);
+      for (;;) call(comm);
     });
     self.say(fmt::format("{}", Clock::now().time_since_epoch().count()));
     self.say(end.line());
@@ -75,7 +80,9 @@ TEST_P(Killed, OneRankIsAnErrorOnTheOthers) {
   for (int i = 0; i < times; ++i) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
     SCOPED_TRACE(fmt::format("round {}, {} ranks, victim {}", i, size, victim));
-    Job job("loop", size, {.argument = i % 2 == 0 ? "registered" : "private"});
+    Job job("loop", size,
+            {.argument = i % 2 == 0 ? "registered" : "private",
+             .environment = {fmt::format("TREERING_BLOCKS={}", 1 + i / 2 % 2)}});
     job.expect_all("in the call");
     let_pass(random);
     const auto killed = Clock::now();

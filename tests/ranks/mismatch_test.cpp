@@ -303,7 +303,8 @@ const RegisterProgram mismatch("mismatch", [](const RankProcess& self) {
 });
 
 TEST_P(Mismatch, Processes) {
-  Job job("mismatch", GetParam());
+  const int blocks = GetParam() == 3 ? 3 : 1;
+  Job job("mismatch", GetParam(), {.environment = {fmt::format("TREERING_BLOCKS={}", blocks)}});
   for (std::size_t number = 0; number < kinds().size(); ++number) {
     const Scene scene{number, GetParam()};
     SCOPED_TRACE(title(scene));

@@ -8,11 +8,18 @@
 namespace treering::test {
 namespace {
 
+// ThreadSanitizer is slow, and dies at some 8000 threads.
+#ifdef __SANITIZE_THREAD__
+constexpr std::uint64_t seeds = 5;
+#else
+constexpr std::uint64_t seeds = 20;
+#endif
+
 class Seeds : public testing::TestWithParam<int> {};
 
 TEST_P(Seeds, EveryKernelIsExact) {
   const int size = GetParam();
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "scheduler's seed " << seed);
     const int threads = seed % 4 == 0 ? 1 : seed % 4 == 1 ? 3 : 32;
     run_every_kernel(size, threads, seed);
@@ -20,7 +27,10 @@ TEST_P(Seeds, EveryKernelIsExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Seeds, testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, Seeds, testing::Values(1, 2, 3, 4, 5, 7, 8));
+#ifndef __SANITIZE_THREAD__
+INSTANTIATE_TEST_SUITE_P(ManyRanks, Seeds, testing::Values(16));
+#endif
 
 TEST(Seed, Replays) {
   const auto trace_of = [](std::uint64_t seed) {

@@ -14,10 +14,10 @@
 
 namespace treering {
 
-/// Threads of a block. 16 warps keep enough 16-byte loads in flight to use an SM, and leave 128
-/// registers to each thread; a block then fills an SM as far as registers go, and as blocks are
-/// few, more would idle.
-inline constexpr int block_threads = 512;
+/// Threads of a block. 12 warps with up to four 16-byte loads each keep more than the 10 KB in
+/// flight that an SM needs for its share of the bandwidth, and leave 168 registers to each thread:
+/// with 16 warps, and so 128, kernels for sm_100 spill.
+inline constexpr int block_threads = 384;
 inline constexpr std::size_t shared_alignment = 16;
 
 /// One rank's share of a grid.

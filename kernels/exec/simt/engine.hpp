@@ -11,16 +11,14 @@
 //
 //     launch, copy, record ──► queue ──► its first item runs, as a grid ──► scheduler
 //
-// Everything in a queue is a kernel: a copy is one of a single thread, and so are records and
-// waits.
+// Everything in a queue is a kernel: copies, records and waits are kernels of a single thread.
 //
 // A kernel that can never complete is *stuck*: its threads are unwound, and whoever waits for its
 // queue, or for an event behind it, gets an Error{stuck} that says for each block where its threads
 // are. What follows in the queue runs as if nothing had been. A kernel is stuck if
 //   - all threads of a block stand at barriers that do not open; or
-//   - everyone does nothing but poll flags, and run_all() promised that nobody else will raise one,
-//   or it
-//     has been so for Config::patience.
+//   - everyone does nothing but poll flags, and either run_all() promised that nobody else will
+//     raise one, or it has been so for Config::patience.
 // A kernel that spins without pause() cannot be interrupted.
 
 #include <atomic>

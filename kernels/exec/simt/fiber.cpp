@@ -14,11 +14,10 @@ namespace {
 
 // Sanitizers make frames larger, and need room to report.
 constexpr std::size_t stack_bytes = (under_tsan || under_asan ? 256 : 64) << 10;
-constexpr std::size_t guard_bytes =
-    4096;  // below each stack: an overflow faults instead of corrupting
+// Below each stack: an overflow faults instead of corrupting.
+constexpr std::size_t guard_bytes = 4096;
 constexpr std::size_t slab_stacks = 64;  // mapped at once
-// Stacks begin at different lines, or the frames of all fibers would compete for the same few cache
-// sets.
+// Stacks begin at different lines, or all frames would compete for the same few cache sets.
 constexpr std::size_t colours = 64, colour_bytes = 128;
 
 struct Stack {

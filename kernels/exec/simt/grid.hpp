@@ -35,10 +35,10 @@ struct Barrier {
   bool mixed;  ///< another came from elsewhere, or expects another number: never opens
   bool vote;
   unsigned generation;
-  bool outcome[2];  ///< of the vote; by parity of the generation, as the fast may be one ahead of
-                    ///< the slow
   std::source_location place;
   Thread* waiting;
+  // By parity of the generation, as the fast may be one ahead of the slow.
+  bool outcome[2];  ///< of the vote
   Tag tags[2];
 };
 
@@ -77,10 +77,10 @@ struct alignas(64) Thread : Fiber {
 struct Block {
   Grid* grid;
   int index;
-  int live;     ///< threads that have not exited
-  int blocked;  ///< of those: threads that stand at a barrier
-  std::uint32_t lot;
-  Thread** threads;  ///< by rank; null once exited
+  int live;           ///< threads that have not exited
+  int blocked;        ///< of those: threads that stand at a barrier
+  std::uint32_t lot;  ///< decides when it sleeps
+  Thread** threads;   ///< by rank; null once exited
   Warp* warps;
   Barrier barriers[named_barriers];
   alignas(64) std::byte shared[shared_bytes];

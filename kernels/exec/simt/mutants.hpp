@@ -3,18 +3,16 @@
 // Mutants: faults planted on purpose, to show that tests would find them. Off by default. Switch
 // them while no kernel runs; they hold until heal().
 //
-//   weaken(Site::post)            raises posts with a relaxed store: ThreadSanitizer must report a
-//   race skip_barrier({"ring.hpp", 63})  removes the sync() or any() that is called there, which
-//   then only sees
-//                                 the thread's own vote: a race, a wrong value, or a stuck kernel
-//   skip_barrier(5)               removes the one that each thread comes to after five others
+//   weaken(Site::post)      posts are raised with a relaxed store: ThreadSanitizer must report it
+//   skip_barrier({"a.hpp", 63})   no barrier where sync() or any() is called there; any() then
+//                           tells only the thread's own vote: a race, a wrong value, a stuck kernel
+//   skip_barrier(5)         each thread leaves out the barrier that it comes to after five others
 //
 // To try every barrier: watch_barriers(), run once, and skip each of barrier_sites(), or each
 // number below barrier_count(), in turn.
 //
 // A report of ThreadSanitizer ends the process if asked to, so a test that expects one runs in a
-// child: the same program with a --gtest_filter and TSAN_OPTIONS="exitcode=66 halt_on_error=1",
-// whose exit status is 66.
+// child: the same program with TSAN_OPTIONS="exitcode=66 halt_on_error=1", whose status is 66.
 
 #include <source_location>
 #include <string>

@@ -7,7 +7,9 @@
 //   of the kernels and by the tags below: launches and block barriers. The scheduler's own
 //   variables, which all fibers share, are kept out of its sight: functions that touch them are
 //   marked TREERING_UNSEEN, and use plain arrays and pointers, since a function of the standard
-//   library would be seen again. AddressSanitizer must know on which stack it is.
+//   library would be seen again.
+//
+//   AddressSanitizer must know on which stack it is.
 
 #include <cstddef>
 

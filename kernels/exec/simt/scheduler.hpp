@@ -9,8 +9,8 @@
 //                   │ draw ─────► running ──────┼────┘
 //                   └──────────── last one ◄────┴──► blocked at a barrier
 //
-// Where many threads can run, some blocks are left asleep for a while, which others; so that ranks
-// run ahead of one another further than a fair draw would let them.
+// A quarter of the blocks is asleep for a while, then another: their threads are drawn less often,
+// so that ranks run further ahead of one another than a fair draw would let them.
 //
 // Whoever calls run() lends its OS thread until there is something for it to do. This class knows
 // nothing of queues and OS threads: that is the engine's. A GPU's malice (few resident blocks, torn
@@ -19,7 +19,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "kernels/exec/simt/grid.hpp"
 
@@ -58,8 +57,8 @@ class Scheduler {
 
   // ---- for SimtGroup, inside of fibers
 
-  /// Arrives at barrier `number` of the block; returns when `count` threads have. True if one voted
-  /// so.
+  /// Arrives at barrier `number` of the block; returns when `count` threads have. True if one of
+  /// them voted so.
   bool arrive(Thread&, int number, int count, const std::source_location&, bool vote);
   /// A poll in vain.
   void poll(Thread&, Site, int peer, bool first);

@@ -22,8 +22,9 @@ struct Folding {
   template <class Read>
   TREERING_ARITHMETIC static Stored reduce(int sources, std::int32_t divisor, Read read) {
     auto x = VectorElement<Element>::widen(read(0));
-    for (int i = 1; i < sources; ++i) x = combine<Op>(x, VectorElement<Element>::widen(read(i)));
-    return VectorElement<Element>::narrow(finish<Op>(x, divisor));
+    for (int i = 1; i < sources; ++i)
+      x = combine_all<Op>(x, VectorElement<Element>::widen(read(i)));
+    return VectorElement<Element>::narrow(finish_all<Op>(x, divisor));
   }
 
   /// All whole vectors. Fans that are known here keep their addresses in registers; 0 stands for

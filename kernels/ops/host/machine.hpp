@@ -22,9 +22,8 @@ namespace treering {
 inline constexpr std::size_t cache_line = 64;
 
 #ifdef __x86_64__
-TREERING_ARITHMETIC bool has_avx2() noexcept {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
-}
+/// Every processor with AVX2 converts f16 (F16C), too.
+TREERING_ARITHMETIC bool has_avx2() noexcept { return __builtin_cpu_supports("avx2"); }
 TREERING_ARITHMETIC bool has_avx512() noexcept {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");

@@ -39,7 +39,9 @@ requires(!std::is_arithmetic_v<V>) struct Lanes<V> {
   }
 };
 
-inline constexpr std::size_t vector_bytes = TREERING_VECTOR_BYTES;
+namespace {  // what follows differs between the instruction sets
+
+constexpr std::size_t vector_bytes = TREERING_VECTOR_BYTES;
 
 template <class T>
 using Vector = typename VectorOf<T, vector_bytes / sizeof(T)>::Type;
@@ -121,15 +123,18 @@ struct TwoVectors {
 };
 
 template <class Op, class V>
-TREERING_ARITHMETIC V combine(V x, V y) {
+TREERING_ARITHMETIC V combine_all(V x, V y) {
   if constexpr (std::is_same_v<V, TwoVectors>)
     return {Op::combine(x.a, y.a), Op::combine(x.b, y.b)};
   else
     return Op::combine(x, y);
 }
-template <class Op>
-TREERING_ARITHMETIC TwoVectors finish(TwoVectors x, std::int32_t divisor) {
-  return {finish<Op>(x.a, divisor), finish<Op>(x.b, divisor)};
+template <class Op, class V>
+TREERING_ARITHMETIC V finish_all(V x, std::int32_t divisor) {
+  if constexpr (std::is_same_v<V, TwoVectors>)
+    return {finish<Op>(x.a, divisor), finish<Op>(x.b, divisor)};
+  else
+    return finish<Op>(x, divisor);
 }
 
 /// Every 32 bits hold two halves: `a` takes the lower ones, `b` the upper, so that nothing moves
@@ -171,4 +176,5 @@ struct VectorElement<HalfElement<Float16>> {
 
 #endif
 
+}  // namespace
 }  // namespace treering
