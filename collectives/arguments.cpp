@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/units.hpp"
+#include "kernels/exec/device.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -26,6 +27,11 @@ class Checker {
     if (pointer == nullptr && bytes != 0)
       refuse(fmt::format("`{}` is null, but count is {}; pass a buffer of {}", which, args_.count,
                          format_size(bytes)));
+    if (bytes != 0 && !device().reaches(pointer))
+      refuse(
+          fmt::format("`{}` = {} is memory that {} cannot reach; pass device memory, such as a "
+                      "treering::Buffer",
+                      which, pointer, device().describe()));
     const std::size_t element = size_of(args_.type);
     if (reinterpret_cast<std::uintptr_t>(pointer) % element != 0)
       refuse(fmt::format("`{}` = {} is not aligned to its element: {} needs a multiple of {}",

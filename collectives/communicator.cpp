@@ -25,10 +25,11 @@ namespace treering {
 namespace {
 
 void check_place(int world_size, int rank) {
-  if (world_size < 1 || world_size > max_fan)
+  const int most = device().most_ranks();
+  if (world_size < 1 || world_size > most)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`world_size` = {}; a communicator on one machine has 1 to {} ranks",
-                            world_size, max_fan));
+                            world_size, most));
   if (rank < 0 || rank >= world_size)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`rank` = {}, but `world_size` is {}: ranks go from 0 to {}", rank,
@@ -70,7 +71,6 @@ void connect(Membership& seat, Exchange& exchange) {
     arenas = exchange.all_gather_descriptors(first ? process_arena().descriptor() : -1);
   }
   seat.connect(facts, std::move(arenas));
-  exchange.barrier();
 }
 
 }  // namespace
@@ -89,7 +89,9 @@ Communicator Communicator::create(const UniqueId& id, int world_size, int rank,
   try {
     auto seat = std::make_shared<Membership>(machine, rank, world_size, options);
     connect(*seat, exchange);
-    return Communicator(std::make_shared<State>(std::move(seat)));
+    Communicator rank_of_it(std::make_shared<State>(std::move(seat)));
+    exchange.barrier();  // on a GPU, what is made after this may wait for a peer's kernel
+    return rank_of_it;
   } catch (const Error& error) {
     exchange.fail(error);
     throw;
@@ -126,6 +128,7 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
                                 .element_bytes = size_of(args.type),
                                 .size = seat->size(),
                                 .channels = seat->channels(),
+                                .all_channels = seat->all_channels(),
                                 .shape = seat->shape()},
                                forced);
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
@@ -149,18 +152,22 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   return launch;
 }
 
-/// On another queue than the call before, behind that one: both use the same wires.
 void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
   Queue& queue = *stream.state_->queue;
-  if (latest_queue != nullptr && latest_queue != &queue) queue.wait(*latest);
   if (LaunchGroup::State* group = LaunchGroup::State::current()) {
     group->add(shared_from_this(), queue, launch);
   } else {
+    follow_latest(queue);
     queue.launch(launch);
     queue.record(*latest);
   }
-  latest_queue = &queue;
   stream.state_->note(guard);
+}
+
+/// What comes next in a queue waits for the latest call in another: both use the same wires.
+void Communicator::State::follow_latest(Queue& queue) {
+  if (latest_queue != nullptr && latest_queue != &queue) queue.wait(*latest);
+  latest_queue = &queue;
 }
 
 void Communicator::State::run(const Launch& launch) {

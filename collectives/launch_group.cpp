@@ -16,9 +16,15 @@ LaunchGroup::~LaunchGroup() {
 void LaunchGroup::launch() {
   State::current() = nullptr;
   if (state_->launches.empty()) return;
+  const std::size_t calls = state_->callers.size();
+  std::vector<std::unique_lock<std::mutex>> locks;  // other threads' calls come before or after
+  for (std::size_t i = 0; i < calls; ++i) {
+    locks.emplace_back(state_->callers[i]->mutex);
+    state_->callers[i]->follow_latest(*state_->queues[i]);
+  }
   device().launch_together(state_->queues, state_->launches);
-  for (std::size_t i = 0; i < state_->callers.size(); ++i)
-    state_->queues[i]->record(*state_->callers[i]->latest);
+  for (std::size_t i = 0; i < calls; ++i) state_->queues[i]->record(*state_->callers[i]->latest);
+  locks.clear();
   *state_ = {};
 }
 

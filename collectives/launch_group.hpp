@@ -1,5 +1,8 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -20,6 +23,12 @@ struct LaunchGroup::State {
   }
 
   void add(std::shared_ptr<Communicator::State> caller, Queue& queue, const Launch& launch) {
+    if (std::ranges::find(callers, caller) != callers.end())
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("rank {} has a call in this LaunchGroup already; launch that one first",
+                      caller->seat->rank()),
+          {caller->seat->rank()});
     callers.push_back(std::move(caller));
     queues.push_back(&queue);
     launches.push_back(launch);

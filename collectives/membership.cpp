@@ -44,6 +44,7 @@ void require_same(const Agreement& mine, const Agreement& theirs, int rank) {
   same("the world size", mine.size, theirs.size);
   same("TREERING_INBOX", mine.inbox, theirs.inbox);
   same("TREERING_SLOT", mine.slot, theirs.slot);
+  same("TREERING_BLOCKS", mine.blocks, theirs.blocks);
   same("its number of blocks (TREERING_BLOCKS, TREERING_HOST_THREADS)", mine.channels,
        theirs.channels);
   same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", mine.algorithm,
@@ -96,14 +97,15 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
       peers_(static_cast<std::size_t>(size)) {
   const Settings& wanted = settings();
   if (!algorithm_) algorithm_ = wanted.algorithm;
-  const int channels = wanted.blocks != 0 ? wanted.blocks : device.block_budget(size);
-  agreement_ = {wire_version,
-                device.execution(),
-                size,
-                channels,
-                wanted.inbox,
-                wanted.slot,
-                algorithm_ ? static_cast<int>(*algorithm_) : -1};
+  const int channels = device.blocks(wanted.blocks, size);
+  agreement_ = {.version = wire_version,
+                .execution = device.execution(),
+                .size = size,
+                .channels = channels,
+                .blocks = wanted.blocks,
+                .inbox = wanted.inbox,
+                .slot = wanted.slot,
+                .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
   inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));

@@ -33,7 +33,7 @@ namespace treering {
 struct Agreement {
   std::uint32_t version;
   Execution execution;
-  std::int32_t size, channels;
+  std::int32_t size, channels, blocks;
   std::uint64_t inbox, slot;
   std::int32_t algorithm;  ///< -1: automatic
 };
@@ -70,6 +70,8 @@ class Membership {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int channels() const { return layout_.channels; }
+  /// The user wants all of them used, whatever the size of a call.
+  bool all_channels() const { return agreement_.blocks != 0; }
   WireShape shape() const { return layout_.shape; }
   Device& device() const { return device_; }
   const RankView* view() const { return view_; }

@@ -25,6 +25,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void run(const Launch& launch);
   void enqueue(const Launch& launch, Stream& stream);
+  void follow_latest(Queue& queue);
 
   std::shared_ptr<Membership> seat;
   std::shared_ptr<Guard> guard;

@@ -65,9 +65,8 @@ Choice choose(const Situation& s, std::optional<Algorithm> forced) {
   const std::size_t fits = s.shape.slot_bytes / s.element_bytes;
   choice.chunk = fits >= cut_grain ? fits / cut_grain * cut_grain : fits;
   const std::size_t worth = std::max<std::size_t>(s.bytes / bytes_per_block, 1);
-  choice.blocks = s.collective == Collective::barrier
-                      ? 1
-                      : static_cast<int>(std::min(worth, static_cast<std::size_t>(s.channels)));
+  const auto channels = static_cast<std::size_t>(s.channels);
+  choice.blocks = static_cast<int>(s.all_channels ? channels : std::min(worth, channels));
   choice.streaming = s.bytes >= streaming_bytes;
   return choice;
 }

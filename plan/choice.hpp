@@ -21,7 +21,8 @@ struct Situation {
   std::size_t bytes;  ///< of one rank's result, or of its input where that is larger
   std::size_t element_bytes;
   int size;
-  int channels;  ///< blocks that may be used
+  int channels;       ///< blocks that may be used
+  bool all_channels;  ///< use them all, whatever the size
   WireShape shape;
 };
 

@@ -101,10 +101,16 @@ class Device {
   /// Runs kernels and returns when they have completed. On the host the calling thread runs them.
   virtual void run(const Launch&) = 0;
   /// Launches the kernels of several ranks so that they run together, each behind its queue's earlier work.
-  virtual void launch_together(std::span<Queue* const> queues, std::span<const Launch> launches) = 0;
+  virtual void launch_together(std::span<Queue* const> queues,
+                               std::span<const Launch> launches) = 0;
 
-  /// Most blocks that a launch may have, if `ranks` ranks of this process or machine share the device.
-  virtual int block_budget(int ranks) const = 0;
+  /// Blocks that a launch may have, if `ranks` ranks share the device and the user asked for `wanted` (0: for what is
+  /// good). Never more than can run at once.
+  virtual int blocks(int wanted, int ranks) const = 0;
+  /// Most ranks of one communicator.
+  virtual int most_ranks() const = 0;
+  /// Whether kernels can read and write memory that a user passes.
+  virtual bool reaches(const void* /*memory*/) const { return true; }
   /// What users should be warned of if `ranks` ranks in `processes` processes of this machine share the device;
   /// empty if nothing.
   virtual std::string caution(int /*ranks*/, int /*processes*/) const { return {}; }

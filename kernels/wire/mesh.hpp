@@ -4,14 +4,12 @@
 // that no rank is everybody's first.
 //
 // Two ways to move data without staging it in slots:
-//   by reference   a message says where the sender's input lies, and the receiver reads it there.
-//   The
-//                  sender decides alone; it must await_released() before its caller may change the
-//                  input.
-//   direct         every rank offers its input and output; if all did, all read and write one
-//   another's
-//                  memory. release() then tells the peers that their memory is not touched any
-//                  more.
+//
+//   by reference   A message says where the sender's input lies, and the receiver reads it there.
+//                  The sender decides alone; it must await_released() before its caller may change
+//                  the input.
+//   direct         Every rank offers its input and output; if all did, all read and write one
+//                  another's memory. release() then tells the peers that this is over.
 
 #include "kernels/wire/wire.hpp"
 

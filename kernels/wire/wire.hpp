@@ -2,10 +2,10 @@
 
 // Both wires between this block and one peer. post.hpp has the picture.
 //
-//   sending                                   receiving
-//   await_credit()   a slot is free           await_post()    a message has come, and is of this
-//   call outgoing(bytes)  where the message goes   incoming(bytes) where it lies post(bytes) it is
-//   complete           release()       it has been consumed
+//   sending                                    receiving
+//   await_credit()   a slot is free            await_post()     a message of this call has come
+//   outgoing(bytes)  where the message goes    incoming(bytes)  where it lies
+//   post(bytes)      it is complete            release()        it has been consumed
 //
 // await_*, post and release are for the leader: call agree() between the waits and the data,
 // complete() between the data and the flags.

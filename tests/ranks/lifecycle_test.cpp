@@ -58,7 +58,7 @@ void expect_flat_rounds(Round round) {
   const Resources before = Resources::now();
   for (int i = first_rounds; i < many_rounds; ++i) round(i);
   sweep();
-  expect_flat(before, Resources::now());
+  expect_flat(before, Resources::now_that(before));
 }
 
 TEST(ThousandCommunicators, MadeByOneThread) {
@@ -83,16 +83,18 @@ TEST(ThousandCommunicators, MadeByThreads) {
   rounds(0, first_rounds);
   const Resources before = Resources::now();
   rounds(first_rounds, many_rounds);
-  expect_flat(before, Resources::now());
+  expect_flat(before, Resources::now_that(before));
 }
 
 /// Says what it holds after some rounds, and after all.
 const RegisterProgram churn("churn", [](const RankProcess& self) {
+  Resources before{};
   for (int i = 0; i < many_rounds; ++i) {
     if (i == first_rounds) {
       self.hear();
       sweep();
-      self.say(Resources::now().line());
+      before = Resources::now();
+      self.say(before.line());
     }
     const UniqueId id = UniqueId::parse(self.hear());
     self.say([&] {  // when the communicator is destroyed
@@ -102,7 +104,7 @@ const RegisterProgram churn("churn", [](const RankProcess& self) {
   }
   self.hear();
   sweep();
-  self.say(Resources::now().line());
+  self.say(Resources::now_that(before).line());
 });
 
 TEST(ThousandCommunicators, MadeByProcesses) {
@@ -306,6 +308,38 @@ TEST(Launching, GroupsThatAreDroppedMakeNoCall) {
   }
   stream.synchronize();
   EXPECT_EQ(data, std::vector<float>(10, 1));
+  check(team, all_reduce(2, 1000, 1));
+}
+
+/// A group that was dropped has not changed what the next call must wait for.
+TEST(Launching, CallsAfterADroppedGroupKeepTheirOrder) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<float> data0(1000, 1), data1(1000, 1);
+  Stream first, second;
+  comms[0].all_reduce(data0.data(), data0.data(), 1000, f32, sum, {.stream = &first});
+  {
+    LaunchGroup group;
+    comms[0].all_reduce(data0.data(), data0.data(), 1000, f32, sum, {.stream = &second});
+  }
+  comms[0].all_reduce(data0.data(), data0.data(), 1000, f32, sum, {.stream = &second});
+  for (int i = 0; i < 2; ++i) comms[1].all_reduce(data1.data(), data1.data(), 1000, f32, sum);
+  second.synchronize();
+  first.synchronize();
+  EXPECT_EQ(data0, std::vector<float>(1000, 4));
+  EXPECT_EQ(data1, data0);
+}
+
+TEST(Launching, GroupsHaveOneCallOfEachRank) {
+  Team team(2);
+  std::vector<float> data(10, 1);
+  Stream stream;
+  {
+    LaunchGroup group;
+    team[1].all_reduce(data.data(), data.data(), 10, f32, sum, {.stream = &stream});
+    const Outcome o = outcome_of([&] { team[1].barrier({.stream = &stream}); });
+    EXPECT_EQ(o.code, ErrorCode::invalid_argument);
+    EXPECT_THAT(o.text, HasSubstr("rank 1 has a call in this LaunchGroup already"));
+  }
   check(team, all_reduce(2, 1000, 1));
 }
 

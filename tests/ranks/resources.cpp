@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -35,6 +36,14 @@ std::size_t arena_bytes() {
 
 Resources Resources::now() {
   return {entries("/proc/self/fd"), entries("/proc/self/task"), arena_bytes(), resident_bytes()};
+}
+
+Resources Resources::now_that(const Resources& before) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  Resources found = now();
+  while (found.threads > before.threads && std::chrono::steady_clock::now() < deadline)
+    found = now();
+  return found;
 }
 
 std::string Resources::line() const {

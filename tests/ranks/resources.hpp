@@ -15,6 +15,9 @@ struct Resources {
   std::size_t arena;     ///< bytes of shared memory that its arena has in use
   std::size_t resident;  ///< bytes of memory; no exact science
   static Resources now();
+  /// The same, a moment later if there are more threads than before: those that have ended are
+  /// listed a little longer.
+  static Resources now_that(const Resources& before);
 
   std::string line() const;
   static Resources parse(const std::string& line);

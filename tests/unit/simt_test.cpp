@@ -496,9 +496,9 @@ TEST_F(Simt, DeviceHasPlainMemory) {
   EXPECT_FALSE(device->export_memory(memory, handle, offset));
   EXPECT_EQ(error_of([&] { device->import_memory(handle); }).code(), ErrorCode::unsupported);
   device->deallocate(memory);
-  EXPECT_GE(device->block_budget(8), 8);
+  EXPECT_EQ(device->blocks(8, 8), 8);
   simt::configure({.threads = 1024});
-  EXPECT_GE(device->block_budget(1000), 1);
+  EXPECT_EQ(device->blocks(8, 1000), 1);
 }
 
 // One rank alone passes a barrier at once.

@@ -118,15 +118,18 @@ class CudaDevice final : public Device {
     launch_teams(queues, launches);
   }
 
-  int block_budget(int ranks) const override {
-    const int all = blocks_per_sm_ * std::max(sms_ - reserved_sms, 1);
-    // A direct all-reduce folds from everyone to everyone.
-    const int most_ranks = std::min(all, device_max_fan / 2);
-    if (ranks > most_ranks)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{} ranks share {}, which can run the kernels of {} at the same time",
-                              ranks, describe(), most_ranks));
-    return std::min(all / std::max(ranks, 1), most_blocks);
+  int blocks(int wanted, int ranks) const override {
+    const int budget = std::min(resident_blocks() / std::max(ranks, 1), most_blocks);
+    return wanted != 0 ? std::min(wanted, budget) : budget;
+  }
+  // A direct all-reduce folds from everyone to everyone, and all must run at the same time.
+  int most_ranks() const override { return std::min(resident_blocks(), device_max_fan / 2); }
+
+  bool reaches(const void* memory) const override {
+    const OnDevice here(device_);
+    cudaPointerAttributes what{};
+    check(cudaPointerGetAttributes(&what, memory), "cudaPointerGetAttributes");
+    return what.devicePointer != nullptr;
   }
 
   std::string caution(int ranks, int processes) const override {
@@ -149,6 +152,9 @@ class CudaDevice final : public Device {
  private:
   int device_, sms_;
   bool mps_;
+  /// How many blocks of any kernel run at once, if nothing else does.
+  int resident_blocks() const { return blocks_per_sm_ * std::max(sms_ - reserved_sms, 1); }
+
   int blocks_per_sm_;
   LaunchTraits traits_;
   cudaDeviceProp properties_{};
@@ -171,6 +177,16 @@ bool cuda_available() noexcept {
 }
 
 std::unique_ptr<Device> make_cuda_device() {
+  if (!cuda_available()) {
+    int devices = 0;
+    const cudaError_t why = cudaGetDeviceCount(&devices);
+    cudaGetLastError();
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("there is no GPU of compute capability 8.0 or more to be used ({}); set "
+                    "TREERING_DEVICE=host to compute on the CPU",
+                    cudaGetErrorString(why)));
+  }
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaSetDevice(device), "cudaSetDevice");

@@ -78,7 +78,10 @@ class HostDevice final : public Device {
     for (std::size_t i = 0; i < launches.size(); ++i) queues[i]->launch(launches[i]);
   }
 
-  int block_budget(int ranks) const override { return std::max(threads_ / std::max(ranks, 1), 1); }
+  int blocks(int wanted, int ranks) const override {
+    return wanted != 0 ? wanted : std::max(threads_ / std::max(ranks, 1), 1);
+  }
+  int most_ranks() const override { return max_fan; }
 
  private:
   int threads_;

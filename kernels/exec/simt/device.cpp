@@ -8,6 +8,7 @@
 
 #include "kernels/exec/simt/queue.hpp"
 #include "kernels/exec/simt/scheduler.hpp"
+#include "kernels/ops/device_fold.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -60,11 +61,12 @@ class SimtDevice final : public Device {
     for (std::size_t i = 0; i < queues.size(); ++i) queues[i]->launch(launches[i]);
   }
 
-  int block_budget(int ranks) const override {
-    constexpr int most = 32;  // a GPU's communication kernels have no more
+  int blocks(int wanted, int ranks) const override {
+    constexpr int enough = 2;  // to see that blocks do not disturb each other
     const int fit = simt::Scheduler::most_fibers / (simt::config().threads * std::max(ranks, 1));
-    return std::clamp(fit, 1, most);
+    return std::clamp(wanted != 0 ? wanted : enough, 1, std::max(fit, 1));
   }
+  int most_ranks() const override { return device_max_fan / 2; }
 };
 
 }  // namespace
