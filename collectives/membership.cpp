@@ -267,25 +267,36 @@ Edge& Membership::edge(int channel, int peer) {
 void Membership::back(Wiring wiring) {
   if (backed_mesh_ || (wiring == Wiring::ring && backed_ring_)) return;
   if (wiring == Wiring::ring) {
-    back_wire((rank_ + 1) % size_);
+    back_outgoing((rank_ + 1) % size_);
+    back_incoming((rank_ + size_ - 1) % size_);
     backed_ring_ = true;
   } else {
-    for (int p = 0; p < size_; ++p) back_wire(p);
+    for (int p = 0; p < size_; ++p) {
+      back_outgoing(p);
+      back_incoming(p);
+    }
     backed_mesh_ = true;
   }
 }
 
-/// The sender sees to its slots: it is the one who touches them first.
-void Membership::back_wire(int p) {
-  if (p == rank_) return;
-  const Peer& peer = peers_[static_cast<std::size_t>(p)];
+/// The sender sees to the slots that it fills, since it is the first who touches them.
+void Membership::back_outgoing(int to) {
+  if (to == rank_) return;
+  const Peer& peer = peers_[static_cast<std::size_t>(to)];
   for (int c = 0; c < channels(); ++c) {
     std::byte* slots = peer.inbox + layout_.slots(c, rank_);
-    if (peer.arena != nullptr && device_.execution() == Execution::host)
-      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), layout_.wire_bytes());
-    else if (peer.arena == nullptr)
+    if (peer.arena == nullptr)
       device_.back(slots, layout_.wire_bytes());
+    else if (device_.execution() == Execution::host)
+      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), layout_.wire_bytes());
   }
+}
+
+/// The receiver maps the slots of another process, lest every first use be a page fault.
+void Membership::back_incoming(int from) {
+  if (peers_[static_cast<std::size_t>(from)].arena == nullptr) return;
+  for (int c = 0; c < channels(); ++c)
+    device_.back(inbox_ + layout_.slots(c, from), layout_.wire_bytes());
 }
 
 bool Membership::known(const void* buffer, std::size_t bytes) const {

@@ -109,7 +109,8 @@ class Membership {
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;
-  void back_wire(int peer);
+  void back_outgoing(int to);
+  void back_incoming(int from);
   bool known(const void* buffer, std::size_t bytes) const;
 
   Device& device_;

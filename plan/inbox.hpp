@@ -17,7 +17,7 @@ namespace treering {
 /// soon is still dirty in the other core's cache. A tiny budget still gives two slots of 1 KiB.
 constexpr WireShape shape_wires(std::size_t budget, int size, int channels,
                                 std::size_t slot_bytes) {
-  constexpr std::size_t smallest = 1024, largest = 256 * 1024, most = 32, wanted = 8;
+  constexpr std::size_t smallest = 1024, largest = 256 * 1024, most = 8, wanted = 8;
   const std::size_t wires =
       static_cast<std::size_t>(std::max(size - 1, 1)) * static_cast<std::size_t>(channels);
   const std::size_t share = std::max(budget / wires, 2 * smallest);

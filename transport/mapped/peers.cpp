@@ -76,6 +76,7 @@ void PeerMemory::back(std::size_t offset, std::size_t bytes) {
                 fmt::format("{} at offset {} do not lie in a peer's arena of {}",
                             format_size(bytes), offset, format_size(size_)));
   back_pages(descriptor_, offset, bytes);
+  map_pages(base_ + offset, bytes);
 }
 
 std::shared_ptr<PeerMemory> attach(const ProcessIdentity& owner, UniqueFd arena, std::size_t size) {

@@ -87,6 +87,13 @@ void back_pages(int arena, std::size_t offset, std::size_t bytes) {
   }
 }
 
+void map_pages(const std::byte* begin, std::size_t bytes) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = page_floor(address), end = page_ceiling(address + bytes);
+  // A kernel older than 5.14 refuses, and then the pages are mapped one by one when they are touched.
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+}
+
 Arena::Arena(std::size_t bytes)
     : size_(page_ceiling(std::max(bytes, 2 * page_bytes))),
       owner_(getpid()),
@@ -142,6 +149,7 @@ void Arena::back(const void* pointer, std::size_t bytes) {
                 fmt::format("{} to be backed do not lie in one allocation of the shared arena",
                             format_size(bytes)));
   back_pages(file_.get(), static_cast<std::size_t>(begin - base_), bytes);
+  map_pages(begin, bytes);
 }
 
 bool Arena::contains(const void* pointer, std::size_t bytes) const noexcept {

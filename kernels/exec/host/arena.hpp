@@ -108,4 +108,7 @@ std::size_t default_arena_size();
 /// peer's. What is backed already stays as it is. Throws Error{out_of_memory}.
 void back_pages(int arena, std::size_t offset, std::size_t bytes);
 
+/// Maps pages that are backed into this process now, so that touching them first costs no fault each.
+void map_pages(const std::byte* begin, std::size_t bytes) noexcept;
+
 }  // namespace treering

@@ -42,8 +42,9 @@ class HostGroup {
   bool pause(Site, int /*peer*/, std::uint32_t turn) const {
     constexpr std::uint32_t look_every = 256, yields = 256, shortest_nap_us = 50,
                             longest_nap_us = 1000;
+    constexpr std::uint32_t eager = 64;
     if (turn < spins_) {
-      _mm_pause();
+      if (turn >= eager) _mm_pause();
       return turn % look_every == look_every - 1;
     }
     const std::uint32_t yielded = turn - spins_;
