@@ -13,18 +13,19 @@ namespace treering {
 
 /// Shape of all wires of a communicator of `size` ranks with `channels` channels, so that a rank's
 /// slots stay within `budget` bytes. `slot_bytes` 0: chosen. Slots of up to 256 KiB, since the
-/// hand-shake costs more than the copy below that; and many of them, since a slot that is reused
-/// soon is still dirty in the other core's cache. A tiny budget still gives two slots of 1 KiB.
+/// hand-shake costs more than the copy below that; eight of them, since a slot that is reused soon
+/// is still dirty in the other core's cache, and more would not stay in the cache that both share.
+/// A tiny budget still gives two slots of 1 KiB.
 constexpr WireShape shape_wires(std::size_t budget, int size, int channels,
                                 std::size_t slot_bytes) {
-  constexpr std::size_t smallest = 1024, largest = 256 * 1024, most = 8, wanted = 8;
+  constexpr std::size_t smallest = 1024, largest = 256 * 1024, wanted = 8;
   const std::size_t wires =
       static_cast<std::size_t>(std::max(size - 1, 1)) * static_cast<std::size_t>(channels);
   const std::size_t share = std::max(budget / wires, 2 * smallest);
   const std::size_t bytes = slot_bytes != 0
                                 ? (slot_bytes + line_bytes - 1) / line_bytes * line_bytes
                                 : std::clamp(std::bit_floor(share / wanted), smallest, largest);
-  const std::size_t slots = std::clamp(std::bit_floor(share / bytes), std::size_t{2}, most);
+  const std::size_t slots = std::clamp(std::bit_floor(share / bytes), std::size_t{2}, wanted);
   return {static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bytes)};
 }
 

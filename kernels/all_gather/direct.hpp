@@ -27,20 +27,13 @@ TREERING_DEVICE void all_gather_direct(Call<Group>& call) {
   }
   mesh.release();
   for (Rounds round = call.rounds(count, 1); round.more(); round.next()) {
-    const Chunk chunk = round.chunk(0);
-    mesh.send([&](int) { return chunk; });
-    if (!mesh.await_posts()) return;
-    for (int i = 0; i < n; ++i) {
-      const int rank = (me + n - i) % n;
-      call.fold_out(
-          1,
-          [&](int) {
-            return rank == me ? call.input(chunk.begin)
-                              : mesh.wire(rank).incoming(call.bytes(chunk));
-          },
-          1, [&](int) { return call.output(rank * count + chunk.begin); }, chunk.count);
-    }
-    mesh.release();
+    const Chunk mine = round.chunk(0);
+    const auto part = [&](int rank) { return Chunk{rank * count + mine.begin, mine.count}; };
+    mesh.send([&](int) { return mine; });
+    call.fold_out(
+        1, [&](int) { return call.input(mine.begin); },  //
+        1, [&](int) { return call.output(part(me).begin); }, mine.count);
+    mesh.collect(part);
   }
 }
 

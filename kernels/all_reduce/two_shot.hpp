@@ -28,31 +28,19 @@ TREERING_DEVICE void two_shot_direct(Call<Group>& call, Mesh<Group>& mesh) {
 
 template <class Group>
 TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
-  const int n = call.size(), me = call.rank();
+  const int n = call.size();
   for (Rounds round = call.rounds(call.args().call.count, n); round.more(); round.next()) {
     const auto chunk = [&](int rank) { return round.chunk(rank); };
-    const Chunk mine = chunk(me);
-    const std::size_t bytes = call.bytes(mine);
+    const Chunk mine = chunk(call.rank());
 
     mesh.send(chunk);
     if (!mesh.await_posts() || !mesh.await_credits()) return;
     call.fold(
-        n,
-        [&](int r) { return r == me ? call.input(mine.begin) : mesh.wire(r).incoming(bytes); },  //
-        n, [&](int r) { return r == me ? call.output(mine.begin) : mesh.wire(r).outgoing(bytes); },
-        mine.count, true);
+        n, [&](int rank) { return mesh.contribution(rank, mine); },  //
+        n, [&](int rank) { return mesh.destination(rank, mine); }, mine.count, true);
     mesh.release();
     mesh.post([&](int) { return mine; });
-
-    if (!mesh.await_posts()) return;
-    for (int d = 1; d < n; ++d) {
-      const int peer = mesh.from(d);
-      const Chunk theirs = chunk(peer);
-      call.fold_out(
-          1, [&](int) { return mesh.wire(peer).incoming(call.bytes(theirs)); },  //
-          1, [&](int) { return call.output(theirs.begin); }, theirs.count);
-    }
-    mesh.release();
+    mesh.collect(chunk);
   }
 }
 

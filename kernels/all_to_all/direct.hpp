@@ -37,19 +37,10 @@ TREERING_DEVICE void all_to_all_direct(Call<Group>& call) {
       return Chunk{rank * count + round.chunk(0).begin, round.chunk(0).count};
     };
     mesh.send(part);
-    if (!mesh.await_posts()) return;
-    for (int i = 0; i < n; ++i) {
-      const int peer = (me + n - i) % n;
-      const Chunk chunk = part(peer);
-      call.fold_out(
-          1,
-          [&](int) {
-            return peer == me ? call.input(chunk.begin)
-                              : mesh.wire(peer).incoming(call.bytes(chunk));
-          },
-          1, [&](int) { return call.output(chunk.begin); }, chunk.count);
-    }
-    mesh.release();
+    call.fold_out(
+        1, [&](int) { return call.input(part(me).begin); },  //
+        1, [&](int) { return call.output(part(me).begin); }, part(me).count);
+    mesh.collect(part);
   }
 }
 

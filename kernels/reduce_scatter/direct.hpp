@@ -27,16 +27,13 @@ TREERING_DEVICE void reduce_scatter_direct(Call<Group>& call) {
   }
   mesh.release();
   for (Rounds round = call.rounds(count, 1); round.more(); round.next()) {
-    const Chunk mine = round.chunk(0);
-    mesh.send([&](int peer) { return Chunk{peer * count + mine.begin, mine.count}; });
+    const Chunk result = round.chunk(0);
+    const auto part = [&](int rank) { return Chunk{rank * count + result.begin, result.count}; };
+    mesh.send(part);
     if (!mesh.await_posts()) return;
     call.fold_out(
-        n,
-        [&](int rank) {
-          return rank == me ? call.input(me * count + mine.begin)
-                            : mesh.wire(rank).incoming(call.bytes(mine));
-        },
-        1, [&](int) { return call.output(mine.begin); }, mine.count, true);
+        n, [&](int rank) { return mesh.contribution(rank, part(me)); },  //
+        1, [&](int) { return call.output(result.begin); }, result.count, true);
     mesh.release();
   }
 }

@@ -101,6 +101,29 @@ class Mesh {
     for (int d = 1; d < n_; ++d) wire(from(d)).release();
   }
 
+  /// What a rank brings to a fold of `chunk`: this rank its input, a peer its message.
+  TREERING_DEVICE const std::byte* contribution(int rank, Chunk chunk) const {
+    return rank == me_ ? call_.input(chunk.begin) : wire(rank).incoming(call_.bytes(chunk));
+  }
+  /// Where the result of a fold goes: to this rank's output, or into the next message to a peer.
+  TREERING_DEVICE std::byte* destination(int rank, Chunk chunk) const {
+    return rank == me_ ? call_.output(chunk.begin) : wire(rank).outgoing(call_.bytes(chunk));
+  }
+
+  /// Waits for every peer's message and copies it to a chunk of the output: `chunk_of(peer)`.
+  template <class ChunkOf>
+  TREERING_DEVICE void collect(ChunkOf chunk_of) {
+    if (!await_posts()) return;
+    for (int d = 1; d < n_; ++d) {
+      const int peer = from(d);
+      const Chunk chunk = chunk_of(peer);
+      call_.fold_out(
+          1, [&](int) { return wire(peer).incoming(call_.bytes(chunk)); },  //
+          1, [&](int) { return call_.output(chunk.begin); }, chunk.count);
+    }
+    release();
+  }
+
   /// Every peer has consumed all messages of this rank.
   TREERING_DEVICE void await_released() {
     for (int d = 1; d < n_; ++d) wire(to(d)).await_released();

@@ -47,8 +47,8 @@ struct RankView {
   std::uint64_t* broken;       ///< number of the call that failed, if one did: later ones are void
   const Flag* abort;           ///< on this rank's board
   Verdict* verdicts;           ///< [channels], host-visible
-  std::uint32_t
-      spins;  ///< host: polls before a wait yields its core; few where ranks outnumber cores
+  /// Host: polls before a wait yields its core; few where ranks outnumber cores.
+  std::uint32_t spins;
 };
 
 /// One call of one rank.

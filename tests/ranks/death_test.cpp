@@ -28,9 +28,6 @@ Case all_reduce(int size, std::size_t count, std::uint64_t seed) {
   return {.pattern = {Collective::all_reduce, DataType::f32, ReduceOp::sum, size, count, seed}};
 }
 
-/// Destroying a communicator frees what earlier ones could not yet free.
-void sweep() { Communicator::create_local(1); }
-
 /// Loops over large all-reduces until one fails. Argument: "registered" or "private".
 const RegisterProgram loop("loop", [](const RankProcess& self) {
   const bool registered = self.argument == "registered";
@@ -44,8 +41,7 @@ const RegisterProgram loop("loop", [](const RankProcess& self) {
 
   std::thread([] {}).join();                    // sanitizers start a thread with the first
   call(Communicator::create_local(1).front());  // starts the threads that run blocks, which stay
-  sweep();
-  const Resources before = Resources::now();
+  const Resources before = Resources::swept();
   {
     Communicator comm = self.join();
     self.say("in the call");
@@ -57,12 +53,11 @@ const RegisterProgram loop("loop", [](const RankProcess& self) {
   }
   self.say(before.line());
   self.hear();  // until everybody has destroyed his communicator
-  sweep();
-  self.say(Resources::now_that(before).line());
+  self.say(Resources::swept(before).line());
 });
 
-void expect_nothing_left() {
-  EXPECT_THAT(leftovers(), IsEmpty());
+void expect_nothing_left(const UniqueId& job) {
+  EXPECT_THAT(leftovers(job), IsEmpty());
   EXPECT_THAT(children(), IsEmpty());
 }
 
@@ -81,9 +76,11 @@ TEST_P(Killed, OneRankIsAnErrorOnTheOthers) {
   for (int i = 0; i < times; ++i) {
     const int victim = static_cast<int>(random() % static_cast<unsigned>(size));
     SCOPED_TRACE(fmt::format("round {}, {} ranks, victim {}", i, size, victim));
+    const UniqueId id = UniqueId::create();
     Job job("loop", size,
             {.argument = i % 2 == 0 ? "registered" : "private",
-             .environment = {fmt::format("TREERING_BLOCKS={}", 1 + i / 2 % 2)}});
+             .environment = {fmt::format("TREERING_BLOCKS={}", 1 + i / 2 % 2)},
+             .id = id});
     job.expect_all("in the call");
     let_pass(random);
     const auto killed = Clock::now();
@@ -111,7 +108,7 @@ TEST_P(Killed, OneRankIsAnErrorOnTheOthers) {
       EXPECT_EQ(now.arena, then.arena) << "rank " << r;
       EXPECT_EQ(job.wait(r), 0);
     }
-    expect_nothing_left();
+    expect_nothing_left(id);
   }
   std::cout << "the slowest error came after "
             << std::chrono::duration_cast<std::chrono::milliseconds>(slowest).count() << " ms\n";
@@ -121,12 +118,13 @@ TEST_P(Killed, TheWholeJobLeavesNothing) {
   constexpr int times = 7;
   std::mt19937 random(static_cast<unsigned>(815 + GetParam()));
   for (int i = 0; i < times; ++i) {
-    Job job("loop", GetParam(), {.argument = i % 2 == 0 ? "registered" : "private"});
+    const UniqueId id = UniqueId::create();
+    Job job("loop", GetParam(), {.argument = i % 2 == 0 ? "registered" : "private", .id = id});
     job.expect_all("in the call");
     let_pass(random);
     for (int r = 0; r < job.size(); ++r) job.kill(r, SIGKILL);
     for (int r = 0; r < job.size(); ++r) EXPECT_EQ(job.wait(r), -SIGKILL);
-    expect_nothing_left();
+    expect_nothing_left(id);
   }
 }
 

@@ -36,9 +36,6 @@ void expect_all_ok(const std::vector<Outcome>& outcomes) {
   for (const Outcome& o : outcomes) EXPECT_TRUE(o.ok()) << testing::PrintToString(o);
 }
 
-/// Destroying a communicator frees what earlier ones could not yet free.
-void sweep() { Communicator::create_local(1); }
-
 void expect_flat(const Resources& before, const Resources& after) {
   constexpr std::size_t slack = 16 << 20;
   EXPECT_EQ(after.descriptors, before.descriptors);
@@ -54,11 +51,9 @@ constexpr int first_rounds = 20, many_rounds = 1000;
 template <class Round>
 void expect_flat_rounds(Round round) {
   for (int i = 0; i < first_rounds; ++i) round(i);
-  sweep();
-  const Resources before = Resources::now();
+  const Resources before = Resources::swept();
   for (int i = first_rounds; i < many_rounds; ++i) round(i);
-  sweep();
-  expect_flat(before, Resources::now_that(before));
+  expect_flat(before, Resources::swept(before));
 }
 
 TEST(ThousandCommunicators, MadeByOneThread) {
@@ -78,12 +73,11 @@ TEST(ThousandCommunicators, MadeByThreads) {
         EXPECT_EQ(checked_call(comm, all_reduce(size, 100, static_cast<std::uint64_t>(i))), "");
       }
     }));
-    sweep();
   };
   rounds(0, first_rounds);
-  const Resources before = Resources::now();
+  const Resources before = Resources::swept();
   rounds(first_rounds, many_rounds);
-  expect_flat(before, Resources::now_that(before));
+  expect_flat(before, Resources::swept(before));
 }
 
 /// Says what it holds after some rounds, and after all.
@@ -92,8 +86,7 @@ const RegisterProgram churn("churn", [](const RankProcess& self) {
   for (int i = 0; i < many_rounds; ++i) {
     if (i == first_rounds) {
       self.hear();
-      sweep();
-      before = Resources::now();
+      before = Resources::swept();
       self.say(before.line());
     }
     const UniqueId id = UniqueId::parse(self.hear());
@@ -103,8 +96,7 @@ const RegisterProgram churn("churn", [](const RankProcess& self) {
     }());
   }
   self.hear();
-  sweep();
-  self.say(Resources::now_that(before).line());
+  self.say(Resources::swept(before).line());
 });
 
 TEST(ThousandCommunicators, MadeByProcesses) {
@@ -268,6 +260,23 @@ TEST(Asynchronous, ThenBlockingAndBack) {
   expect_doubling([](Streams& streams, int call) {
     return call % 3 == 2 ? nullptr : &streams[static_cast<std::size_t>(call / 3 % 2)];
   });
+}
+
+/// They would overtake: a stream's thread has to wake up first.
+TEST(Asynchronous, BlockingCallsComeAfterThoseOnStreams) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<std::vector<float>> data{ones(0, 1000), ones(0, 1000)};
+  constexpr int rounds = 10;
+  expect_all_ok(on_threads(2, [&](int rank) {
+    Communicator& comm = comms[static_cast<std::size_t>(rank)];
+    float* mine = data[static_cast<std::size_t>(rank)].data();
+    Stream stream;
+    for (int round = 0; round < rounds; ++round) {
+      comm.all_reduce(mine, mine, 1000, f32, sum, {.stream = &stream});
+      comm.barrier();
+    }
+  }));
+  for (const auto& each : data) EXPECT_EQ(each, std::vector<float>(1000, 1 << rounds));
 }
 
 TEST(Asynchronous, CommunicatorsAreDestroyedBeforeTheirStreams) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "kernels/exec/host/arena.hpp"
+#include "transport/rendezvous/invitation.hpp"
 
 namespace treering::test {
 namespace {
@@ -38,12 +39,20 @@ Resources Resources::now() {
   return {entries("/proc/self/fd"), entries("/proc/self/task"), arena_bytes(), resident_bytes()};
 }
 
-Resources Resources::now_that(const Resources& before) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  Resources found = now();
-  while (found.threads > before.threads && std::chrono::steady_clock::now() < deadline)
-    found = now();
-  return found;
+/// The destruction of any communicator frees what those before it left.
+Resources Resources::swept() {
+  Communicator::create_local(1);
+  return now();
+}
+
+Resources Resources::swept(const Resources& before) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (;;) {
+    const Resources found = swept();
+    const bool flat = found.descriptors <= before.descriptors && found.threads <= before.threads &&
+                      found.arena <= before.arena;
+    if (flat || std::chrono::steady_clock::now() > deadline) return found;
+  }
 }
 
 std::string Resources::line() const {
@@ -61,14 +70,15 @@ void PrintTo(const Resources& r, std::ostream* out) {
                       r.descriptors, r.threads, r.arena / 1024, r.resident / 1024);
 }
 
-std::vector<std::string> leftovers() {
+std::vector<std::string> leftovers(const UniqueId& job) {
+  const std::string socket = Invitation::from_bytes(job.bytes()).socket_name();
   std::vector<std::string> found;
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);)
-    if (line.find("treering") != std::string::npos) found.push_back(line);
-  for (const char* folder : {"/dev/shm", "/tmp"})
-    for (const auto& entry : std::filesystem::directory_iterator(folder))
-      if (entry.path().filename().string().starts_with("treering")) found.push_back(entry.path());
+    if (line.find(socket) != std::string::npos) found.push_back(line);
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (entry.path().filename().string().find("treering") != std::string::npos)
+      found.push_back(entry.path());
   return found;
 }
 

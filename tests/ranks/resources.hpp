@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "treering/treering.hpp"
+
 namespace treering::test {
 
 /// Of this process, from /proc.
@@ -15,18 +17,20 @@ struct Resources {
   std::size_t arena;     ///< bytes of shared memory that its arena has in use
   std::size_t resident;  ///< bytes of memory; no exact science
   static Resources now();
-  /// The same, a moment later if there are more threads than before: those that have ended are
-  /// listed a little longer.
-  static Resources now_that(const Resources& before);
+  /// After freeing what communicators that were destroyed earlier could not free yet.
+  static Resources swept();
+  /// The same, a moment later if more is held than before: ends of threads and processes are
+  /// noticed a little later.
+  static Resources swept(const Resources& before);
 
   std::string line() const;
   static Resources parse(const std::string& line);
 };
 void PrintTo(const Resources&, std::ostream*);
 
-/// Names with "treering" in them that outlive a process: abstract sockets, files in /dev/shm and
-/// /tmp.
-std::vector<std::string> leftovers();
+/// Names that could outlive the processes of a job: its abstract socket, and files of Treering's in
+/// /dev/shm.
+std::vector<std::string> leftovers(const UniqueId& job);
 
 /// Process ids of this process's children.
 std::vector<int> children();
