@@ -30,7 +30,8 @@ target_compile_options(treering_options INTERFACE
 target_link_libraries(treering_options INTERFACE Threads::Threads)
 
 set(sanitizers_thread -fsanitize=thread)
-set(sanitizers_address -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+# The vptr check probes memory through a pipe, and finds fault where a test has used up all descriptors.
+set(sanitizers_address -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined)
 if(TREERING_SANITIZER)
   if(NOT DEFINED sanitizers_${TREERING_SANITIZER})
     message(FATAL_ERROR "TREERING_SANITIZER=${TREERING_SANITIZER}: valid are address and thread.")
