@@ -29,9 +29,9 @@ T number(std::string_view text, T least, T most) {
   return value;
 }
 
-std::size_t size(std::string_view text, std::size_t least) {
+std::size_t size(std::string_view text, std::size_t least, std::size_t most = SIZE_MAX) {
   const std::size_t bytes = parse_size(text);
-  if (bytes < least) throw NotUnderstood{};
+  if (bytes < least || bytes > most) throw NotUnderstood{};
   return bytes;
 }
 
@@ -68,10 +68,10 @@ constexpr Variable variables[] = {
      }},
     {"TREERING_BLOCKS", "0 to 512", "0", "Blocks that work on one call of a rank; 0: by plan.",
      [](Settings& s, std::string_view v) { s.blocks = number(v, 0, 512); }},
-    {"TREERING_SLOT", "a size", "0", "Bytes of a slot, the largest message between two ranks; 0: by plan.",
-     [](Settings& s, std::string_view v) { s.slot = size(v, 0); }},
-    {"TREERING_INBOX", "a size from 64K", "12M", "Memory of a rank for all slots and posts that it receives into.",
-     [](Settings& s, std::string_view v) { s.inbox = size(v, 64 << 10); }},
+    {"TREERING_SLOT", "a size up to 1G", "0", "Bytes of a slot, the largest message between two ranks; 0: by plan.",
+     [](Settings& s, std::string_view v) { s.slot = size(v, 0, 1 << 30); }},
+    {"TREERING_INBOX", "a size from 4K", "12M", "Memory of a rank for all slots and posts that it receives into.",
+     [](Settings& s, std::string_view v) { s.inbox = size(v, 4 << 10); }},
     {"TREERING_ARENA", "a size from 64M", "64G",
      "Address space of a process for memory that other processes may map. Only what is allocated in it costs memory.",
      [](Settings& s, std::string_view v) { s.arena = size(v, 64 << 20); }},

@@ -25,7 +25,7 @@ void plant(const std::string& fault) {
 
 int main(int argc, char** argv) {
   setenv("TREERING_DEVICE", "simt", 1);
-  setenv("TREERING_INBOX", "64K", 1);  // few and small slots, so that they are used again and again
+  setenv("TREERING_INBOX", "4K", 1);  // two small slots a wire, so that they are used again at once
   setenv("TREERING_SLOT", "1K", 1);
   setenv("TREERING_BLOCKS", "2", 1);
   if (const char* fault = std::getenv("TREERING_TEST_FAULT")) plant(fault);
