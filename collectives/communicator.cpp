@@ -24,7 +24,7 @@
 namespace treering {
 namespace {
 
-void check_place(int world_size, int rank) {
+void check_place(int world_size, int rank, const Options& options) {
   const int most = device().most_ranks();
   if (world_size < 1 || world_size > most)
     throw Error(ErrorCode::invalid_argument,
@@ -34,6 +34,11 @@ void check_place(int world_size, int rank) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`rank` = {}, but `world_size` is {}: ranks go from 0 to {}", rank,
                             world_size, world_size - 1),
+                {rank});
+  if (options.algorithm && static_cast<int>(*options.algorithm) >= algorithms)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`options.algorithm` = {} is not an Algorithm",
+                            static_cast<int>(*options.algorithm)),
                 {rank});
 }
 
@@ -82,7 +87,7 @@ Communicator::~Communicator() = default;
 
 Communicator Communicator::create(const UniqueId& id, int world_size, int rank,
                                   const Options& options) {
-  check_place(world_size, rank);
+  check_place(world_size, rank, options);
   Device& machine = device();
   Exchange exchange = Exchange::join(Invitation::from_bytes(id.bytes()), world_size, rank,
                                      settings().start_timeout);
@@ -91,6 +96,7 @@ Communicator Communicator::create(const UniqueId& id, int world_size, int rank,
     connect(*seat, exchange);
     Communicator rank_of_it(std::make_shared<State>(std::move(seat)));
     exchange.barrier();  // on a GPU, what is made after this may wait for a peer's kernel
+    rank_of_it.state_->seat->start();
     return rank_of_it;
   } catch (const Error& error) {
     exchange.fail(error);
@@ -99,7 +105,7 @@ Communicator Communicator::create(const UniqueId& id, int world_size, int rank,
 }
 
 std::vector<Communicator> Communicator::create_local(int world_size, const Options& options) {
-  check_place(world_size, 0);
+  check_place(world_size, 0, options);
   std::vector<std::shared_ptr<Membership>> seats;
   std::vector<Facts> facts;
   for (int rank = 0; rank < world_size; ++rank) {
@@ -111,6 +117,7 @@ std::vector<Communicator> Communicator::create_local(int world_size, const Optio
     seat->connect(facts, {});
     all.push_back(Communicator(std::make_shared<State>(seat)));
   }
+  for (auto& seat : seats) seat->start();
   return all;
 }
 
@@ -153,10 +160,10 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
 }
 
 void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
-  Queue& queue = *stream.state_->queue;
   if (LaunchGroup::State* group = LaunchGroup::State::current()) {
-    group->add(shared_from_this(), queue, launch);
+    group->add(shared_from_this(), stream.state_->queue, launch);
   } else {
+    Queue& queue = *stream.state_->queue;
     follow_latest(queue);
     queue.launch(launch);
     queue.record(*latest);

@@ -1,5 +1,8 @@
 #include "collectives/launch_group.hpp"
 
+#include <algorithm>
+#include <functional>
+
 namespace treering {
 
 LaunchGroup::LaunchGroup() : state_(std::make_unique<State>()) {
@@ -14,16 +17,24 @@ LaunchGroup::~LaunchGroup() {
 }
 
 void LaunchGroup::launch() {
+  if (State::current() != state_.get())
+    throw Error(ErrorCode::invalid_argument,
+                "this LaunchGroup collects nothing: launch it once, in the thread that made it");
   State::current() = nullptr;
   if (state_->launches.empty()) return;
-  const std::size_t calls = state_->callers.size();
-  std::vector<std::unique_lock<std::mutex>> locks;  // other threads' calls come before or after
-  for (std::size_t i = 0; i < calls; ++i) {
-    locks.emplace_back(state_->callers[i]->mutex);
-    state_->callers[i]->follow_latest(*state_->queues[i]);
-  }
-  device().launch_together(state_->queues, state_->launches);
-  for (std::size_t i = 0; i < calls; ++i) state_->queues[i]->record(*state_->callers[i]->latest);
+  // Other threads' calls come before or after. Locks are taken in one order, whoever launches.
+  std::vector<Communicator::State*> callers;
+  std::vector<Queue*> queues;
+  for (const auto& caller : state_->callers) callers.push_back(caller.get());
+  for (const auto& queue : state_->queues) queues.push_back(queue.get());
+  std::vector<Communicator::State*> in_order = callers;
+  std::ranges::sort(in_order, std::less{});
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (Communicator::State* caller : in_order) locks.emplace_back(caller->mutex);
+
+  for (std::size_t i = 0; i < callers.size(); ++i) callers[i]->follow_latest(*queues[i]);
+  device().launch_together(queues, state_->launches);
+  for (std::size_t i = 0; i < callers.size(); ++i) queues[i]->record(*callers[i]->latest);
   locks.clear();
   *state_ = {};
 }

@@ -13,7 +13,7 @@ namespace treering {
 /// What a LaunchGroup has collected.
 struct LaunchGroup::State {
   std::vector<std::shared_ptr<Communicator::State>> callers;
-  std::vector<Queue*> queues;
+  std::vector<std::shared_ptr<Queue>> queues;
   std::vector<Launch> launches;
 
   /// The group that collects this thread's calls, or null.
@@ -22,7 +22,8 @@ struct LaunchGroup::State {
     return collecting;
   }
 
-  void add(std::shared_ptr<Communicator::State> caller, Queue& queue, const Launch& launch) {
+  void add(std::shared_ptr<Communicator::State> caller, std::shared_ptr<Queue> queue,
+           const Launch& launch) {
     if (std::ranges::find(callers, caller) != callers.end())
       throw Error(
           ErrorCode::invalid_argument,
@@ -30,7 +31,7 @@ struct LaunchGroup::State {
                       caller->seat->rank()),
           {caller->seat->rank()});
     callers.push_back(std::move(caller));
-    queues.push_back(&queue);
+    queues.push_back(std::move(queue));
     launches.push_back(launch);
   }
 };

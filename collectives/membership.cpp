@@ -1,6 +1,7 @@
 #include "collectives/membership.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/settings.hpp"
+#include "base/units.hpp"
 #include "collectives/buffer.hpp"
 #include "kernels/exec/host/arena.hpp"
 
@@ -89,12 +91,13 @@ class Graveyard {
 
 }  // namespace
 
+Membership::Membership(Device& device, int rank, int size)
+    : device_(device), rank_(rank), size_(size), peers_(static_cast<std::size_t>(size)) {}
+
+/// Delegates, so that the destructor frees what there is if an allocation fails.
 Membership::Membership(Device& device, int rank, int size, const Options& options)
-    : device_(device),
-      rank_(rank),
-      size_(size),
-      algorithm_(options.algorithm),
-      peers_(static_cast<std::size_t>(size)) {
+    : Membership(device, rank, size) {
+  algorithm_ = options.algorithm;
   const Settings& wanted = settings();
   if (!algorithm_) algorithm_ = wanted.algorithm;
   const int channels = device.blocks(wanted.blocks, size);
@@ -321,6 +324,13 @@ Reference Membership::reference(const void* buffer, std::size_t bytes) const {
 }
 
 bool Membership::register_memory(void* memory, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  if (bytes != 0 && (memory == nullptr || begin + bytes < begin))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("register_memory on rank {}: {} at {} is no memory; pass a buffer and "
+                            "its size",
+                            rank_, format_size(bytes), memory),
+                {rank_});
   if (reference(memory, bytes) != 0) return true;
   if (!one_process_) return false;
   const std::unique_lock lock(registered_mutex_);
@@ -338,12 +348,14 @@ std::uint64_t* Membership::farewells(int rank) const {
   return reinterpret_cast<std::uint64_t*>(boards_[static_cast<std::size_t>(rank)] + 1);
 }
 
-/// The last that this rank does to its peers' memory.
+/// The last that this rank does to its peers' memory. If the start failed theirs may be gone: then
+/// nothing is written there.
 void Membership::say_farewell() {
   guard_->close();
   for (Peer& peer : peers_) peer.inbox_mapping.reset();  // its owner frees it after our farewell
   store_release(board_->closed.value, 1);
-  for (int p = 0; p < size_; ++p) store_release(farewells(p)[rank_], 1);
+  for (int p = 0; p < size_; ++p)
+    if (started_ || p == rank_) store_release(farewells(p)[rank_], 1);
 }
 
 bool Membership::everyone_left() const {
@@ -353,6 +365,10 @@ bool Membership::everyone_left() const {
 }
 
 void Membership::retire(std::shared_ptr<Membership> seat) {
+  if (getpid() != seat->process_.pid) {  // in a forked child the seat is still the parent's
+    static_cast<void>(new std::shared_ptr(std::move(seat)));  // never destroyed
+    return;
+  }
   seat->say_farewell();
   Graveyard::instance().bury(std::move(seat),
                              [](const Membership& s) { return s.everyone_left(); });

@@ -67,6 +67,9 @@ class Membership {
   /// rank and the setting.
   void connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas);
 
+  /// All ranks are connected, and say farewell to one another at the end.
+  void start() { started_ = true; }
+
   int rank() const { return rank_; }
   int size() const { return size_; }
   int channels() const { return layout_.channels; }
@@ -102,6 +105,7 @@ class Membership {
     std::atomic<bool> dead = false;
   };
 
+  Membership(Device& device, int rank, int size);
   void map_peer(int peer, const Facts& theirs, UniqueFd arena);
   void watch_peers(std::span<const Facts> facts);
   void warn_of_sharing(std::span<const Facts> facts) const;
@@ -127,7 +131,7 @@ class Membership {
 
   std::vector<Peer> peers_;
   std::vector<Board*> boards_;
-  bool one_process_ = true;
+  bool one_process_ = true, started_ = false;
   std::atomic<bool> backed_ring_ = false, backed_mesh_ = false;
   mutable std::shared_mutex registered_mutex_;
   std::map<const std::byte*, std::size_t> registered_;

@@ -12,7 +12,7 @@ namespace treering {
 
 /// A queue, and whose calls went through it since the last synchronize().
 struct Stream::State {
-  std::unique_ptr<Queue> queue = device().create_queue();
+  std::shared_ptr<Queue> queue = device().create_queue();  ///< shared with a LaunchGroup
   std::mutex mutex;
   std::vector<std::shared_ptr<Guard>> callers;
 

@@ -22,6 +22,9 @@ UniqueId UniqueId::parse(std::string_view text) {
 }
 
 UniqueId UniqueId::from_bytes(const void* bytes128) {
+  if (bytes128 == nullptr)
+    throw Error(ErrorCode::invalid_argument,
+                "`bytes128` is null; pass the 128 bytes of a unique id");
   UniqueId id;
   id.bytes_ = Invitation::from_bytes(span_of(bytes128)).bytes();
   return id;

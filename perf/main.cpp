@@ -1,6 +1,8 @@
 // The command `treering`. Each subcommand declares its options and has a function that runs it.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -14,9 +16,17 @@ int status_of(const treering::Error& error) {
   return error.code() == treering::ErrorCode::invalid_argument ? 2 : 1;
 }
 
+/// A standard stream that is closed must not become some other file, which printing would change.
+void open_standard_streams() {
+  int descriptor = 0;
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
+  if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
+  open_standard_streams();
   CLI::App app{"Treering: collective communication among ranks, on GPUs or CPUs."};
   app.name("treering");
   app.set_version_flag("--version", TREERING_VERSION);

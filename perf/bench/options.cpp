@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/units.hpp"
+#include "kernels/ops/fold.hpp"
 #include "perf/bench/pin.hpp"
 #include "treering/error.hpp"
 
@@ -142,10 +145,16 @@ void declare(CLI::App& command, Arguments& a) {
 Options understand(const Arguments& a) {
   Options o;
   at_least("--ranks", a.ranks, 1);
+  if (a.ranks > max_fan)
+    refuse(fmt::format("--ranks is {}, but must be at most {}.", a.ranks, max_fan));
   at_least("--iters", a.iterations, 1);
   at_least("--warmup_iters", a.warmups, 0);
   at_least("--agg_iters", a.calls_per_iteration, 1);
   at_least("--check", a.checks, 0);
+  const int most = std::numeric_limits<int>::max() / a.calls_per_iteration;
+  if (std::max(a.iterations, a.warmups) > most)
+    refuse(fmt::format("--iters and --warmup_iters must be at most {} with --agg_iters {}.", most,
+                       a.calls_per_iteration));
   o.ranks = a.ranks;
   o.iterations = a.iterations;
   o.warmups = a.warmups;

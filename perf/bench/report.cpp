@@ -141,6 +141,13 @@ void check_writable(const std::string& file) {
 }
 
 void write_atomically(const std::string& file, const std::string& contents) {
+  using std::filesystem::file_type;
+  const file_type type = std::filesystem::symlink_status(file).type();
+  if (type != file_type::not_found && type != file_type::regular) {  // replace no device, no link
+    std::ofstream out(file, std::ios::trunc | std::ios::binary);
+    if (!(out << contents << std::flush)) refuse(ErrorCode::system, file);
+    return;
+  }
   const std::string temporary = fmt::format("{}.{}.tmp", file, getpid());
   std::ofstream out(temporary, std::ios::trunc | std::ios::binary);
   out << contents;

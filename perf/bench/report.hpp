@@ -59,7 +59,8 @@ std::string to_json(const Options&, const std::vector<RankPlace>&, const std::ve
 /// Throws Error{invalid_argument} if the file could not be written, before any time is spent on its
 /// contents.
 void check_writable(const std::string& file);
-/// Replaces the file as a whole: a reader sees the old or the new contents. Throws Error{system}.
+/// Replaces the file as a whole: a reader sees the old or the new contents. What is no regular file,
+/// such as a device or a link, is written to instead. Throws Error{system}.
 void write_atomically(const std::string& file, const std::string& contents);
 
 }  // namespace treering::perf

@@ -2,11 +2,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/units.hpp"
 #include "perf/bench/report.hpp"
 #include "perf/patterns.hpp"
+#include "treering/error.hpp"
 
 namespace treering::perf {
 namespace {
@@ -115,7 +118,9 @@ void Table::end(const std::vector<Row>& rows) {
   fmt::print("#\n# Wrong values        : {} {}\n", wrong, verdict(wrong));
   fmt::print("# Out of bounds values: {} {}\n", broken, verdict(broken));
   fmt::print("# Avg bus bandwidth   : {:.6g} GB/s\n", average_bus_bandwidth(rows, options_.ranks));
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error(ErrorCode::system,
+                fmt::format("The results cannot be printed: {}.", std::strerror(errno)));
 }
 
 }  // namespace treering::perf

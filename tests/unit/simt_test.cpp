@@ -1,8 +1,10 @@
 // The `simt` execution: barriers, scheduling by seed, reports about stuck kernels, queues, mutants.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -625,14 +627,18 @@ int run_child(const std::string& mutant) {
   setenv("SIMT_TEST_MUTANT", mutant.c_str(), 1);
   const char* before = std::getenv("TSAN_OPTIONS");
   const std::string options = before == nullptr ? "" : before;
-  setenv("TSAN_OPTIONS", "exitcode=66 halt_on_error=1 log_path=/dev/null", 1);
+  setenv("TSAN_OPTIONS", "exitcode=66 halt_on_error=1", 1);
   std::string program = "/proc/self/exe", filter = "--gtest_filter=Simt.DISABLED_Mutant",
               disabled = "--gtest_also_run_disabled_tests", brief = "--gtest_brief=1";
   char* arguments[] = {program.data(), filter.data(), disabled.data(), brief.data(), nullptr};
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   int status = -1;
-  if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) == 0)
+  if (posix_spawn(&child, "/proc/self/exe", &quiet, nullptr, arguments, environ) == 0)
     waitpid(child, &status, 0);
+  posix_spawn_file_actions_destroy(&quiet);
   setenv("TSAN_OPTIONS", options.c_str(), 1);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

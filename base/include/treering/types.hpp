@@ -23,7 +23,13 @@ enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr int reduce_ops = 5;
 
 /// What a call does.
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, barrier };
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  barrier
+};
 inline constexpr int collectives = 5;
 
 /// How a call does it.

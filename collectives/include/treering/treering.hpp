@@ -77,7 +77,8 @@ class LaunchGroup {
   /// Calls that were not launched are dropped, as if they had not been made.
   ~LaunchGroup();
 
-  /// Launches what was collected, and ends the collecting.
+  /// Launches what was collected, and ends the collecting. Throws Error{invalid_argument} if it has
+  /// ended already, or this is not the thread that made the group.
   void launch();
 
  private:

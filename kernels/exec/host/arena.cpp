@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -50,6 +51,10 @@ UniqueFd create_file(std::size_t bytes) {
                     format_size(bytes), format_size(file_size_limit())));
   UniqueFd file(memfd_create("treering", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw system_error("create a shared arena (memfd_create)");
+  // In a program that closed its standard streams, what it prints must not land in the arena.
+  if (file.get() <= STDERR_FILENO)
+    file = UniqueFd(fcntl(file.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!file) throw system_error("create a shared arena (F_DUPFD_CLOEXEC)");
   if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
     throw system_error("make a shared arena of " + format_size(bytes) + " (ftruncate)");
   // Nobody can cut it short under those who have mapped it.

@@ -1,5 +1,7 @@
 #include "kernels/exec/host/crew.hpp"
 
+#include <system_error>
+
 namespace treering {
 
 /// A thread that does one thing at a time when told to.
@@ -53,9 +55,16 @@ struct Crew::Worker {
 Crew::Crew() = default;
 Crew::~Crew() = default;
 
+/// Null if the system has no thread to give.
 std::unique_ptr<Crew::Worker> Crew::hire() {
   const std::lock_guard lock(mutex_);
-  if (idle_.empty()) return std::make_unique<Worker>();
+  if (idle_.empty()) {
+    try {
+      return std::make_unique<Worker>();
+    } catch (const std::system_error&) {
+      return nullptr;
+    }
+  }
   std::unique_ptr<Worker> worker = std::move(idle_.back());
   idle_.pop_back();
   return worker;
@@ -63,9 +72,16 @@ std::unique_ptr<Crew::Worker> Crew::hire() {
 
 void Crew::run(int blocks, const std::function<void(int)>& block) {
   std::vector<std::unique_ptr<Worker>> others;
-  for (int b = 1; b < blocks; ++b) others.push_back(hire());
-  for (int b = 1; b < blocks; ++b) others[static_cast<std::size_t>(b - 1)]->start(block, b);
+  int next = 1;
+  for (; next < blocks; ++next) {
+    std::unique_ptr<Worker> worker = hire();
+    if (worker == nullptr) break;
+    worker->start(block, next);
+    others.push_back(std::move(worker));
+  }
   block(0);
+  // What found no thread comes afterwards: a block waits for its like on other ranks only.
+  for (; next < blocks; ++next) block(next);
   for (auto& worker : others) worker->finish();
   const std::lock_guard lock(mutex_);
   for (auto& worker : others) idle_.push_back(std::move(worker));

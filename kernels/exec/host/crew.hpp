@@ -10,7 +10,8 @@
 namespace treering {
 
 /// Runs the blocks of a launch at the same time: block 0 on the calling thread, each other on a
-/// thread of its own, which is kept for the next launch. Callable from several threads at once.
+/// thread of its own, which is kept for the next launch. Where the system gives no more threads,
+/// blocks are left for the calling thread. Callable from several threads at once.
 class Crew {
  public:
   Crew();

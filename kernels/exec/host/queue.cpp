@@ -1,7 +1,12 @@
 #include "kernels/exec/host/queue.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
+#include <system_error>
 #include <utility>
+
+#include "treering/error.hpp"
 
 namespace treering {
 
@@ -33,13 +38,22 @@ void HostEvent::reach(std::uint64_t record) {
   reached_changed_.notify_all();
 }
 
+HostQueue::HostQueue(std::function<void(const Launch&)> run) try
+    : run_(std::move(run)), thread_([this] { loop(); }) {
+} catch (const std::system_error& error) {
+  throw Error(ErrorCode::system,
+              fmt::format("cannot start a thread for a stream: {}; use fewer streams, or raise the "
+                          "limits on threads and address space (ulimit -u, -v)",
+                          error.code().message()));
+}
+
 HostQueue::~HostQueue() {
   {
     const std::lock_guard lock(mutex_);
     leave_ = true;
     changed_.notify_all();
   }
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void HostQueue::launch(const Launch& launch) {
@@ -72,7 +86,6 @@ void HostQueue::synchronize() {
 
 void HostQueue::push(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
   tasks_.push_back(std::move(task));
   changed_.notify_all();
 }

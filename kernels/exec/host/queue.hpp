@@ -31,12 +31,12 @@ class HostEvent final : public Event {
   std::uint64_t promised_ = 0, reached_ = 0;
 };
 
-/// A queue on the host: a thread that takes one task after the other. The thread starts with the
-/// first task.
+/// A queue on the host: a thread that takes one task after the other.
 class HostQueue final : public Queue {
  public:
-  /// `run`: how a launch is carried out on the queue's thread.
-  explicit HostQueue(std::function<void(const Launch&)> run) : run_(std::move(run)) {}
+  /// `run`: how a launch is carried out on the queue's thread. Throws Error{system} if there is no
+  /// thread.
+  explicit HostQueue(std::function<void(const Launch&)> run);
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
   ~HostQueue() override;
@@ -57,7 +57,7 @@ class HostQueue final : public Queue {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // the first is being carried out
   bool leave_ = false;
-  std::thread thread_;
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace treering
