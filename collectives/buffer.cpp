@@ -1,43 +1,27 @@
 #include "collectives/buffer.hpp"
 
-#include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 
+#include "collectives/memory_runs.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
 namespace {
 
-/// All live Buffers: begin and bytes.
-struct Live {
-  std::shared_mutex mutex;
-  std::map<const std::byte*, std::size_t> buffers;
-};
-
-Live& live() {
-  static Live& all = *new Live;  // never destroyed: Buffers of static life may outlive it
+MemoryRuns& live() {
+  static MemoryRuns& all = *new MemoryRuns;  // never destroyed: Buffers of static life outlive it
   return all;
 }
 
 }  // namespace
 
-bool buffer_holds(const void* memory, std::size_t bytes) {
-  const auto* begin = static_cast<const std::byte*>(memory);
-  const std::shared_lock lock(live().mutex);
-  const auto after = live().buffers.upper_bound(begin);
-  if (after == live().buffers.begin()) return false;
-  const auto& [start, length] = *std::prev(after);
-  return begin + bytes <= start + length;
-}
+bool buffer_holds(const void* memory, std::size_t bytes) { return live().hold(memory, bytes); }
 
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   data_ = device().allocate(bytes);
-  const std::unique_lock lock(live().mutex);
-  live().buffers[static_cast<const std::byte*>(data_)] = bytes;
+  live().add(data_, bytes);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -51,10 +35,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
-  {
-    const std::unique_lock lock(live().mutex);
-    live().buffers.erase(static_cast<const std::byte*>(data_));
-  }
+  live().remove(data_);
   device().deallocate(data_);
 }
 

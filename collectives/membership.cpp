@@ -33,26 +33,6 @@ std::uint32_t spins_for(int ranks) {
   return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? 4096 : 128;
 }
 
-void require_same(const Agreement& mine, const Agreement& theirs, int rank) {
-  const auto same = [&](const char* what, const auto& a, const auto& b) {
-    if (a == b) return;
-    throw Error(ErrorCode::mismatch,
-                fmt::format("rank {} has {} = {}, rank 0 has {}; it must be the same on all ranks",
-                            rank, what, b, a),
-                {rank});
-  };
-  same("the library's wire version", mine.version, theirs.version);
-  same("TREERING_DEVICE", name(mine.execution), name(theirs.execution));
-  same("the world size", mine.size, theirs.size);
-  same("TREERING_INBOX", mine.inbox, theirs.inbox);
-  same("TREERING_SLOT", mine.slot, theirs.slot);
-  same("TREERING_BLOCKS", mine.blocks, theirs.blocks);
-  same("its number of blocks (TREERING_BLOCKS, TREERING_HOST_THREADS)", mine.channels,
-       theirs.channels);
-  same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", mine.algorithm,
-       theirs.algorithm);
-}
-
 /// Where the arrays that follow the view lie in one allocation.
 struct PrivateLayout {
   std::size_t size, channels;
@@ -302,16 +282,6 @@ void Membership::back_incoming(int from) {
     device_.back(inbox_ + layout_.slots(c, from), layout_.wire_bytes());
 }
 
-bool Membership::known(const void* buffer, std::size_t bytes) const {
-  if (buffer_holds(buffer, bytes)) return true;
-  const auto* begin = static_cast<const std::byte*>(buffer);
-  const std::shared_lock lock(registered_mutex_);
-  auto after = registered_.upper_bound(begin);
-  if (after == registered_.begin()) return false;
-  const auto& [start, length] = *std::prev(after);
-  return begin + bytes <= start + length;
-}
-
 Reference Membership::reference(const void* buffer, std::size_t bytes) const {
   if (buffer == nullptr || bytes == 0) return 0;
   const Arena& arena = process_arena();
@@ -319,7 +289,7 @@ Reference Membership::reference(const void* buffer, std::size_t bytes) const {
   if (in_arena)
     return make_reference(arena_region, static_cast<std::uint64_t>(
                                             static_cast<const std::byte*>(buffer) - arena.base()));
-  if (!one_process_ || !known(buffer, bytes)) return 0;
+  if (!one_process_ || !(buffer_holds(buffer, bytes) || registered_.hold(buffer, bytes))) return 0;
   return make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer));
 }
 
@@ -333,15 +303,11 @@ bool Membership::register_memory(void* memory, std::size_t bytes) {
                 {rank_});
   if (reference(memory, bytes) != 0) return true;
   if (!one_process_) return false;
-  const std::unique_lock lock(registered_mutex_);
-  registered_[static_cast<const std::byte*>(memory)] = bytes;
+  registered_.add(memory, bytes);
   return true;
 }
 
-void Membership::deregister(void* memory) {
-  const std::unique_lock lock(registered_mutex_);
-  registered_.erase(static_cast<const std::byte*>(memory));
-}
+void Membership::deregister(void* memory) { registered_.remove(memory); }
 
 /// They lie behind a rank's board, one for each of its peers: arena memory begins as zeros.
 std::uint64_t* Membership::farewells(int rank) const {

@@ -11,44 +11,22 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "collectives/facts.hpp"
 #include "collectives/guard.hpp"
+#include "collectives/memory_runs.hpp"
 #include "kernels/exec/device.hpp"
 #include "plan/inbox.hpp"
 #include "transport/mapped/peers.hpp"
-#include "transport/mapped/process.hpp"
 #include "transport/mapped/watcher.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
-
-/// Settings that all ranks must have alike.
-struct Agreement {
-  std::uint32_t version;
-  Execution execution;
-  std::int32_t size, channels, blocks;
-  std::uint64_t inbox, slot;
-  std::int32_t algorithm;  ///< -1: automatic
-};
-
-/// What a rank tells all others at start. Travels as bytes.
-struct Facts {
-  Agreement agreement;
-  ProcessIdentity process;
-  std::uint64_t arena_bytes;
-  std::uint64_t board_offset;   ///< in the process's arena
-  std::uint64_t inbox_address;  ///< for ranks of the same process
-  std::uint64_t inbox_offset;   ///< in the allocation that `inbox` names, or the arena
-  MemoryHandle inbox;
-  std::array<char, 64> device;  ///< Device::identity(), cut short
-};
 
 /// Which wires an algorithm uses.
 enum class Wiring : std::uint8_t { ring, mesh };
@@ -115,7 +93,6 @@ class Membership {
   bool everyone_left() const;
   void back_outgoing(int to);
   void back_incoming(int from);
-  bool known(const void* buffer, std::size_t bytes) const;
 
   Device& device_;
   int rank_, size_;
@@ -133,8 +110,7 @@ class Membership {
   std::vector<Board*> boards_;
   bool one_process_ = true, started_ = false;
   std::atomic<bool> backed_ring_ = false, backed_mesh_ = false;
-  mutable std::shared_mutex registered_mutex_;
-  std::map<const std::byte*, std::size_t> registered_;
+  MemoryRuns registered_;
   std::unique_ptr<Guard> guard_;
   std::vector<Watcher::Subscription> subscriptions_;  // last: their callbacks use the others
 };

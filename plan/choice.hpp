@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/wire/post.hpp"
+#include "plan/wire_shape.hpp"
 #include "treering/types.hpp"
 
 namespace treering {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/wire/post.hpp"
+#include "plan/wire_shape.hpp"
 
 namespace treering {
 
@@ -39,11 +39,11 @@ struct InboxLayout {
   }
   /// Posts of the messages that `peer` sends.
   constexpr std::size_t posts(int channel, int peer) const {
-    return wire(channel, peer) * shape.slots * sizeof(Post);
+    return wire(channel, peer) * shape.slots * line_bytes;
   }
   /// Credits that `peer` gives for what this rank sent it.
   constexpr std::size_t credit(int channel, int peer) const {
-    return posts(static_cast<int>(channels), 0) + wire(channel, peer) * sizeof(Flag);
+    return posts(static_cast<int>(channels), 0) + wire(channel, peer) * line_bytes;
   }
   /// Slots that `peer` fills.
   constexpr std::size_t slots(int channel, int peer) const {

@@ -19,9 +19,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace treering {
+#include "plan/wire_shape.hpp"
 
-inline constexpr std::size_t line_bytes = 64;
+namespace treering {
 
 /// Bytes that a message may have to travel inside its post, without a slot.
 inline constexpr std::size_t inline_bytes = 24;
@@ -69,12 +69,6 @@ struct alignas(line_bytes) Edge {
   ReceiveEnd from;
   std::uint64_t sent;      ///< messages posted to the peer
   std::uint64_t received;  ///< messages of the peer that were consumed
-};
-
-/// Number (a power of two, at least 2) and size of the slots of every wire of a communicator.
-struct WireShape {
-  std::uint32_t slots;
-  std::uint32_t slot_bytes;
 };
 
 }  // namespace treering

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace treering {
+
+/// What one core fetches at a time. A post and a credit take one line each.
+inline constexpr std::size_t line_bytes = 64;
+
+/// Number (a power of two, at least 2) and size of the slots of every wire of a communicator.
+struct WireShape {
+  std::uint32_t slots;
+  std::uint32_t slot_bytes;
+};
+
+}  // namespace treering
