@@ -130,8 +130,9 @@ std::vector<std::string_view> names_like(std::string_view name) {
   constexpr std::size_t most = 2;
   std::vector<std::string_view> names;
   for (const Variable& variable : variables) names.push_back(variable.name);
-  std::ranges::stable_sort(names, {},
-                           [&](std::string_view other) { return distance(name, other); });
+  std::ranges::sort(names, {}, [&](std::string_view other) {
+    return std::pair(distance(name, other), other);  // among equals, by the alphabet
+  });
   names.resize(most);
   return names;
 }

@@ -197,7 +197,9 @@ Error Guard::explain_mismatch(const Cause& cause) const {
     if (same == groups.end()) same = groups.insert(groups.end(), {call, {}});
     same->second.push_back(rank);
   }
-  std::ranges::stable_sort(groups, {}, [](const auto& group) { return group.second.size(); });
+  std::ranges::sort(groups, {}, [](const auto& group) {
+    return std::pair(group.second.size(), group.second.front());
+  });
 
   const bool plan_only = std::ranges::all_of(groups, [&](const auto& group) {
     return describe(group.first, false) == describe(groups.front().first, false);

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 /// The text of the call out of place, and that of the call in place if it is another.
 std::string both(const Row& row, std::string (*text)(const Measurement&)) {
-  const std::string first = text(row.out_of_place);
+  std::string first = text(row.out_of_place);
   if (!row.in_place.measured) return first;
   const std::string second = text(row.in_place);
   return first == second ? first : first + "/" + second;

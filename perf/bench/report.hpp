@@ -37,7 +37,7 @@ class Table {
   Table(const Options&, std::size_t rows);
   void begin(const std::vector<RankPlace>&);
   void row(const Row&);
-  void end(const std::vector<Row>&);
+  void end(const std::vector<Row>&) const;
 
  private:
   void section(Collective);

@@ -110,7 +110,7 @@ void Table::hint() {
     fmt::print(stderr, "{} of {} rows …", printed_, rows_);
 }
 
-void Table::end(const std::vector<Row>& rows) {
+void Table::end(const std::vector<Row>& rows) const {
   const std::uint64_t wrong = wrong_values(rows), broken = broken_guards(rows);
   const auto verdict = [&](std::uint64_t bad) {
     return options_.checks == 0 ? "not checked" : bad == 0 ? "OK" : "FAILED";

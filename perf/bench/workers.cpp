@@ -128,7 +128,7 @@ void Workers::start_processes(const std::vector<std::string>& command_line) {
     const auto [reading, writing] = make_pipe();
     worker.pipe = reading;
     std::vector<std::string> words = command_line;
-    words.push_back("--worker");
+    words.emplace_back("--worker");
     words.push_back(fmt::format("{}:{}:{}:{}", rank, control_.descriptor(), writing, getpid()));
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

@@ -121,7 +121,7 @@ class Reception {
       for (; told < visitors_.size(); ++told) visitors_[told].post(news);
     } while (told + 1 < seats_.size() && serve(visitors_, moment, listener_.get()));
     flush_all(visitors_, Deadline(grace));
-  } catch (const Error&) {
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // The first error is the one that counts.
   }
 

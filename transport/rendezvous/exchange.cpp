@@ -236,8 +236,8 @@ std::vector<std::vector<std::byte>> Exchange::all_gather(std::span<const std::by
   return state_->guarded([&] { return state_->gather(Kind::all_gather, mine); });
 }
 
-std::vector<UniqueFd> Exchange::all_gather_descriptors(int mine) {
-  return state_->guarded([&] { return state_->gather_descriptors(mine); });
+std::vector<UniqueFd> Exchange::all_gather_descriptors(int descriptor_or_minus_1) {
+  return state_->guarded([&] { return state_->gather_descriptors(descriptor_or_minus_1); });
 }
 
 void Exchange::barrier() {
