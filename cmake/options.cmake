@@ -23,7 +23,7 @@ find_package(Threads REQUIRED)
 # what is not there in fmt::join (stringop-overflow) and in "text" + std::string (restrict).
 add_library(treering_options INTERFACE)
 target_include_directories(treering_options INTERFACE
-  ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/base/include ${CMAKE_SOURCE_DIR}/collectives/include)
+  ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/base/include ${PROJECT_SOURCE_DIR}/collectives/include)
 target_compile_options(treering_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Werror;-Wno-stringop-overflow;-Wno-restrict;-ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror,-ffp-contract=off>)

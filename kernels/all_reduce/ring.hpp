@@ -2,13 +2,13 @@
 
 // Ring all-reduce. The array is cut into n chunks; chunk c starts its way at rank c.
 //
-//        ┌──►( 0 )──►( 1 )──┐      n-1 steps: each rank adds its own part of the chunk that comes
-//        │                  ▼                 by and passes it on; then rank c-1 holds chunk c
-//        whole └──( 3 )◄──( 2 )◄──┘      n-1 steps: the whole chunks go round and are copied
+//     ┌──►( 0 )──►( 1 )──┐     n-1 steps: each rank adds its own part to the chunk that comes by
+//     │                  ▼     and passes it on; then rank c-1 holds chunk c, complete
+//     └──( 3 )◄──( 2 )◄──┘     n-1 steps: the complete chunks go round and are copied
 //
-// 2(n-1) steps, 2(n-1)/n of the array sent by each rank: the least possible.
-// P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations,
-// 2009.
+// 2(n-1) steps, 2(n-1)/n of the array sent by each rank: the least possible. Long arrays go in rounds
+// of n chunks that each fit a message (plan/chunks.hpp). n ≥ 2: the plan sees to it.
+// P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
 
 #include "kernels/wire/ring.hpp"
 
@@ -19,7 +19,7 @@ TREERING_DEVICE void all_reduce_ring(Call<Group>& call) {
   RingWire<Group> ring(call);
   const int n = call.size(), me = call.rank();
   for (Rounds round = call.rounds(call.args().call.count, n); round.more(); round.next()) {
-    // The chunk that is here at a step: one further back each time.
+    // The chunk that is here at a step: one further back each time (2n keeps it from going negative).
     const auto chunk = [&](int step) { return round.chunk((me - step + 2 * n) % n); };
     const auto input = [&](int step) { return call.input(chunk(step).begin); };
     const auto output = [&](int step) { return call.output(chunk(step).begin); };

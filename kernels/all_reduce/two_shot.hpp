@@ -18,6 +18,7 @@ template <class Group>
 TREERING_DEVICE void two_shot_direct(Call<Group>& call, Mesh<Group>& mesh) {
   const int n = call.size();
   const Chunk mine = part_of(call.share(call.args().call.count), call.rank(), n, cut_grain);
+  // In bytes, the same in every rank's buffers.
   const std::ptrdiff_t offset = call.input(mine.begin) - call.input(0);
   call.fold_out(
       n, [&](int rank) { return mesh.input_of(rank) + offset; },  //
@@ -33,13 +34,13 @@ TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
     const auto chunk = [&](int rank) { return round.chunk(rank); };
     const Chunk mine = chunk(call.rank());
 
-    mesh.send(chunk);
+    mesh.send(chunk);  // first shot
     if (!mesh.await_posts() || !mesh.await_credits()) return;
     call.fold(
         n, [&](int rank) { return mesh.contribution(rank, mine); },  //
         n, [&](int rank) { return mesh.destination(rank, mine); }, mine.count, true);
     mesh.release();
-    mesh.post([&](int) { return mine; });
+    mesh.post([&](int) { return mine; });  // second shot
     mesh.collect(chunk);
   }
 }
@@ -48,7 +49,7 @@ template <class Group>
 TREERING_DEVICE void all_reduce_two_shot(Call<Group>& call) {
   Mesh<Group> mesh(call);
   if (mesh.offer()) return two_shot_direct(call, mesh);
-  mesh.release();
+  mesh.release();  // not all are registered: take note of the offers, and stage
   two_shot_staged(call, mesh);
 }
 

@@ -5,7 +5,7 @@
 //
 //     0: a₀ b₀ c₀            a₀ a₁ a₂
 //     1: a₁ b₁ c₁    ──►     b₀ b₁ b₂        a transposition; (n-1)/n of the input sent by each
-//     rank 2: a₂ b₂ c₂            c₀ c₁ c₂
+//     2: a₂ b₂ c₂            c₀ c₁ c₂
 //
 // Where everything is registered, parts go straight into the peers' outputs. In place they cannot:
 // a part would overwrite one that its owner has not sent yet.

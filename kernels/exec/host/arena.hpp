@@ -4,10 +4,11 @@
 // as well, at start, so that allocating needs no exchange with them: offset x is the same memory
 // for everyone.
 //
-//     0        4 KiB                                                            size (64 GiB and
-//     more) ┌────────┬──────────────┬───────┬─────────┬───────────────────────────────────┐ │
-//     header │ allocation   │ hole  │ alloc…  │ hole: costs nothing               │
-//     └────────┴──────────────┴───────┴─────────┴───────────────────────────────────┘
+//     0        4 KiB                                            size (64 GiB, say)
+//     ┌────────┬──────────────┬───────┬─────────┬──────────────────┐
+//     │ header │ allocation   │ hole  │ alloc…  │ hole: costs      │
+//     │        │              │       │         │ nothing          │
+//     └────────┴──────────────┴───────┴─────────┴──────────────────┘
 //
 // Memory is backed before it is used, so that exhaustion is an Error and not a SIGBUS, and given
 // back to the machine on deallocation. Nothing is left behind when the process ends, however it
