@@ -270,6 +270,21 @@ const RegisterProgram joins("joins", [](const RankProcess& self) {
   self.say(checked_call(comm, all_reduce(self.size, 1000, 1)));
 });
 
+TEST(BadUniqueId, NoBytes) {
+  const Outcome o = outcome_of([] { UniqueId::from_bytes(nullptr); });
+  EXPECT_EQ(o.code, ErrorCode::invalid_argument);
+  EXPECT_THAT(o.text, HasSubstr("`bytes128` is null"));
+}
+
+TEST(BadRegistration, OfWhatIsNoMemory) {
+  std::vector<Communicator> comms = Communicator::create_local(1);
+  int data = 0;
+  EXPECT_EQ(outcome_of([&] { comms[0].register_memory(nullptr, 10); }).code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(outcome_of([&] { comms[0].register_memory(&data, SIZE_MAX); }).code,
+            ErrorCode::invalid_argument);
+}
+
 TEST(MissingRanks, AreNamedWhereAnIdIsWrong) {
   Job job("joins", 3, {.argument = "another id", .environment = {"TREERING_START_TIMEOUT=1"}});
   const std::vector<Outcome> outcomes = job.hear_outcomes();

@@ -359,6 +359,33 @@ TEST(Launching, GroupsDoNotNest) {
   EXPECT_THAT(o.text, HasSubstr("already has a LaunchGroup"));
 }
 
+TEST(Launching, GroupsLaunchOnce) {
+  LaunchGroup first;
+  first.launch();
+  LaunchGroup second;
+  EXPECT_EQ(outcome_of([&] { first.launch(); }).code, ErrorCode::invalid_argument);
+  // The second still collects.
+  EXPECT_EQ(outcome_of([] { LaunchGroup third; }).code, ErrorCode::invalid_argument);
+  EXPECT_TRUE(outcome_of([&] { second.launch(); }).ok());
+}
+
+TEST(Launching, StreamsMayEndBeforeTheirGroupLaunches) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<float> data0(1000, 1), data1(1000, 2);
+  Stream stays;
+  LaunchGroup group;
+  {
+    Stream goes;
+    comms[0].all_reduce(data0.data(), data0.data(), 1000, f32, sum, {.stream = &goes});
+    comms[1].all_reduce(data1.data(), data1.data(), 1000, f32, sum, {.stream = &stays});
+  }
+  group.launch();
+  stays.synchronize();
+  comms.clear();  // waits for both
+  EXPECT_EQ(data0, std::vector<float>(1000, 3));
+  EXPECT_EQ(data1, std::vector<float>(1000, 3));
+}
+
 TEST(Launching, BlockingCallsCannotBeCollected) {
   Team team(2);
   {
