@@ -24,18 +24,9 @@
 namespace treering {
 
 /// What a flag or a wait is about: named in reports, and the handle by which tests break one on purpose.
-enum class Site : std::uint8_t { post, credit, board };
+enum class Site : std::uint8_t { post, credit };
 
-inline const char* name(Site site) {
-  switch (site) {
-    case Site::post:
-      return "post";
-    case Site::credit:
-      return "credit";
-    default:
-      return "board";
-  }
-}
+inline const char* name(Site site) { return site == Site::post ? "post" : "credit"; }
 
 inline constexpr std::size_t shared_bytes = 2048;
 

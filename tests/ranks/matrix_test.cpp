@@ -65,6 +65,35 @@ TEST_P(Matrix, TypesAndOperators) {
   }
 }
 
+/// Sums that must be rounded: all ranks get the same bits, and those that fold all ranks at once get the
+/// bits of a sum in rank order.
+TEST_P(Matrix, RoundedSumsHaveTheSameBits) {
+  Team team(GetParam());
+  const auto n = static_cast<std::size_t>(team.size());
+  constexpr std::size_t count = 1001;
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> numbers(-1, 1);
+  std::vector<std::vector<float>> in(n, std::vector<float>(count)), out(n, in[0]);
+  for (auto& rank : in)
+    for (float& x : rank) x = numbers(random);
+  std::vector<float> in_rank_order = in[0];
+  for (std::size_t r = 1; r < n; ++r)
+    for (std::size_t i = 0; i < count; ++i) in_rank_order[i] += in[r][i];
+
+  for (const Algorithm algorithm : algorithms_of(Collective::all_reduce)) {
+    SCOPED_TRACE(name(algorithm));
+    team.each([&](Communicator& comm, CallOptions how) {
+      how.algorithm = algorithm;
+      const auto r = static_cast<std::size_t>(comm.rank());
+      comm.all_reduce(in[r].data(), out[r].data(), count, DataType::f32, ReduceOp::sum, how);
+    });
+    for (std::size_t r = 1; r < n; ++r) EXPECT_EQ(out[r], out[0]) << "rank " << r;
+    if (algorithm != Algorithm::ring) {
+      EXPECT_EQ(out[0], in_rank_order);
+    }
+  }
+}
+
 /// Several messages a wire, so that slots and credits go round.
 TEST_P(Matrix, ManySlots) {
   Team team(GetParam());

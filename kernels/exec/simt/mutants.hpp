@@ -43,7 +43,7 @@ void heal();
 
 /// For SimtGroup.
 struct Switches {
-  bool weak[3];   ///< by Site
+  bool weak[2];   ///< by Site
   bool barriers;  ///< barriers are watched or skipped
 };
 extern Switches switches;
