@@ -28,7 +28,7 @@ class Relay {
   explicit Relay(Put& put) : put_(put) {}
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
-  /// Stops carrying. Kernels that still use the wires wait until they are aborted.
+  /// Stops carrying. To be destroyed before the memory at both ends of its wires is. Kernels that still use the wires wait until they are aborted.
   ~Relay();
 
   /// Reroutes the wire from the rank that has `sender` to the rank that has `receiver` through this
