@@ -61,11 +61,14 @@ constexpr Variable variables[] = {
     {"TREERING_DEVICE", "`auto`, `cuda`, `host`, `simt`", "auto",
      "What runs the kernels: GPUs, the CPU, or the simulated GPU that tests use. `auto`: a GPU if there is one, else the CPU.",
      [](Settings& s, std::string_view v) { s.device = device_choice(v); }},
-    {"TREERING_ALGORITHM", "`auto`, `ring`, `one_shot`, `two_shot`, `direct`, `dissemination`", "auto",
+    {"TREERING_ALGORITHM", "`auto`, `ring`, `tree`, `one_shot`, `two_shot`, `direct`, `dissemination`", "auto",
      "The algorithm of every collective that has it; `auto`: by plan.",
      [](Settings& s, std::string_view v) {
        s.algorithm = v == "auto" ? std::nullopt : std::optional(parse_algorithm(v));
      }},
+    {"TREERING_DETERMINISTIC", "0, 1", "0",
+     "1: reductions depend on nothing but the inputs and the order of the ranks (docs/numerics.md).",
+     [](Settings& s, std::string_view v) { s.deterministic = number(v, 0, 1) == 1; }},
     {"TREERING_BLOCKS", "0 to 512", "0", "Blocks that work on one call of a rank; 0: by plan.",
      [](Settings& s, std::string_view v) { s.blocks = number(v, 0, 512); }},
     {"TREERING_SLOT", "a size up to 1G", "0", "Bytes of a slot, the largest message between two ranks; 0: by plan.",

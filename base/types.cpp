@@ -39,17 +39,22 @@ constexpr Names<ReduceOp> reduce_op_names[] = {
 constexpr Names<Collective> collective_names[] = {
     {Collective::all_reduce, {"all_reduce", "allreduce"}},
     {Collective::reduce_scatter, {"reduce_scatter", "reducescatter"}},
+    {Collective::reduce_scatter_v, {"reduce_scatter_v", "reducescatterv"}},
     {Collective::all_gather, {"all_gather", "allgather"}},
+    {Collective::all_gather_v, {"all_gather_v", "allgatherv"}},
     {Collective::all_to_all, {"all_to_all", "alltoall"}},
+    {Collective::all_to_all_v, {"all_to_all_v", "alltoallv"}},
+    {Collective::broadcast, {"broadcast", "bcast"}},
+    {Collective::reduce, {"reduce"}},
+    {Collective::gather, {"gather"}},
+    {Collective::scatter, {"scatter"}},
     {Collective::barrier, {"barrier"}},
 };
 
 constexpr Names<Algorithm> algorithm_names[] = {
-    {Algorithm::ring, {"ring"}},
-    {Algorithm::one_shot, {"one_shot"}},
-    {Algorithm::two_shot, {"two_shot"}},
-    {Algorithm::direct, {"direct"}},
-    {Algorithm::dissemination, {"dissemination"}},
+    {Algorithm::ring, {"ring"}},         {Algorithm::tree, {"tree"}},
+    {Algorithm::one_shot, {"one_shot"}}, {Algorithm::two_shot, {"two_shot"}},
+    {Algorithm::direct, {"direct"}},     {Algorithm::dissemination, {"dissemination"}},
 };
 
 template <class T>

@@ -17,6 +17,7 @@
 #include "kernels/exec/host/arena.hpp"
 #include "kernels/ops/fold.hpp"
 #include "plan/choice.hpp"
+#include "plan/neighbours.hpp"
 #include "transport/rendezvous/exchange.hpp"
 #include "transport/rendezvous/invitation.hpp"
 #include "treering/treering.hpp"
@@ -78,6 +79,19 @@ void connect(Membership& seat, Exchange& exchange) {
   seat.connect(facts, std::move(arenas));
 }
 
+/// Nobody knows how much the others move in an all-to-all of uneven parts.
+bool secret(Collective collective) { return collective == Collective::all_to_all_v; }
+
+/// Size of the call, the same on all ranks, unless it is secret.
+std::size_t bytes_to_plan_by(const Arguments& args, int size) {
+  if (secret(args.collective)) return std::max(args.input_bytes, args.output_bytes);
+  const bool wide = args.collective == Collective::reduce_scatter ||
+                    args.collective == Collective::all_gather ||
+                    args.collective == Collective::all_to_all ||
+                    args.collective == Collective::gather || args.collective == Collective::scatter;
+  return args.count * size_of(args.type) * (wide ? static_cast<std::size_t>(size) : 1);
+}
+
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -124,6 +138,7 @@ std::vector<Communicator> Communicator::create_local(int world_size, const Optio
 int Communicator::rank() const noexcept { return state_->seat->rank(); }
 int Communicator::size() const noexcept { return state_->seat->size(); }
 
+/// How a call will be done; the parts are still missing.
 Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) const {
   std::optional<Algorithm> forced = how.algorithm;
   if (!forced && seat->algorithm()) {  // a communicator's preference counts where it can
@@ -131,11 +146,12 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
     if (std::ranges::find(valid, *seat->algorithm()) != valid.end()) forced = seat->algorithm();
   }
   const Choice choice = choose({.collective = args.collective,
-                                .bytes = std::max(args.input_bytes, args.output_bytes),
+                                .bytes = bytes_to_plan_by(args, seat->size()),
                                 .element_bytes = size_of(args.type),
                                 .size = seat->size(),
                                 .channels = seat->channels(),
-                                .all_channels = seat->all_channels(),
+                                .all_channels = seat->all_channels() || secret(args.collective),
+                                .deterministic = seat->deterministic(),
                                 .shape = seat->shape()},
                                forced);
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
@@ -143,22 +159,22 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
                       .type = args.type,
                       .op = args.op,
                       .algorithm = choice.algorithm,
-                      .root = 0,
+                      .root = args.root,
                       .count = args.count,
-                      .chunk = choice.chunk};
+                      .chunk = static_cast<std::uint32_t>(choice.chunk),
+                      .splits = 0};
   launch.args.input = static_cast<const std::byte*>(args.input);
   launch.args.output = static_cast<std::byte*>(args.output);
   // In an all-to-all in place nobody may write into a peer's output: it is still that peer's input.
-  const bool may_share = args.collective != Collective::all_to_all || args.input != args.output;
+  const bool may_share =
+      even(args.collective) != Collective::all_to_all || args.input != args.output;
   if (may_share) {
     launch.args.input_reference = seat->reference(args.input, args.input_bytes);
     launch.args.output_reference = seat->reference(args.output, args.output_bytes);
   }
-  launch.args.hash = hash(launch.args.call);
   launch.args.streaming = choice.streaming;
   return launch;
 }
-
 void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
   if (LaunchGroup::State* group = LaunchGroup::State::current()) {
     group->add(shared_from_this(), stream.state_->queue, launch);
@@ -188,16 +204,43 @@ void Communicator::State::run(const Launch& launch) {
   guard->check();
 }
 
-void Communicator::State::call(const Arguments& args, const CallOptions& how) {
-  const Launch launch = plan(args, how);
-  const std::lock_guard lock(mutex);
-  guard->check();
+/// Gives the kernels the uneven parts, and the hash that shows whether all ranks have the same.
+void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
+  const bool in = !args.input_parts.counts.empty(), out = !args.output_parts.counts.empty();
+  if (!in && !out) return;
+  if (!tables) tables.emplace(seat->device(), seat->size());
+  const PartTables::Table table = tables->next(*latest);
+  if (in) {
+    write_chunks(args.input_parts, table.input);
+    launch.args.input_parts = table.input;
+  }
+  if (out) {
+    write_chunks(args.output_parts, table.output);
+    launch.args.output_parts = table.output;
+  }
+  if (!secret(args.collective))
+    launch.args.call.splits = hash_of(in ? args.input_parts : args.output_parts);
+}
+
+/// Sees to the memory that the call's messages need.
+void Communicator::State::back(const Descriptor& call) {
   try {
-    seat->back(launch.args.call.algorithm == Algorithm::ring ? Wiring::ring : Wiring::mesh);
+    for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
+                       [&](int peer) { seat->back(peer); });
   } catch (const Error&) {
     guard->abort();  // the others will wait for this rank
     throw;
   }
+}
+
+void Communicator::State::call(const Arguments& wanted, const CallOptions& how) {
+  const Arguments args = check_arguments(wanted, seat->rank(), seat->size());
+  Launch launch = plan(args, how);
+  const std::lock_guard lock(mutex);
+  guard->check();
+  back(launch.args.call);
+  add_parts(args, launch);
+  launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;
   blocks = launch.blocks;
   how.stream != nullptr ? enqueue(launch, *how.stream) : run(launch);
@@ -205,35 +248,81 @@ void Communicator::State::call(const Arguments& args, const CallOptions& how) {
 
 void Communicator::all_reduce(const void* input, void* output, std::size_t count, DataType type,
                               ReduceOp op, const CallOptions& how) {
-  state_->call(
-      check_arguments(Collective::all_reduce, input, output, count, type, op, rank(), size()), how);
+  state_->call({Collective::all_reduce, input, output, count, type, op}, how);
 }
 
 void Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type,
                                   ReduceOp op, const CallOptions& how) {
-  state_->call(
-      check_arguments(Collective::reduce_scatter, input, output, count, type, op, rank(), size()),
-      how);
+  state_->call({Collective::reduce_scatter, input, output, count, type, op}, how);
 }
 
 void Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type,
                               const CallOptions& how) {
-  state_->call(check_arguments(Collective::all_gather, input, output, count, type, ReduceOp::sum,
-                               rank(), size()),
-               how);
+  state_->call({Collective::all_gather, input, output, count, type}, how);
 }
 
 void Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type,
                               const CallOptions& how) {
-  state_->call(check_arguments(Collective::all_to_all, input, output, count, type, ReduceOp::sum,
-                               rank(), size()),
+  state_->call({Collective::all_to_all, input, output, count, type}, how);
+}
+
+void Communicator::reduce_scatter_v(const void* input, void* output, const Parts& parts,
+                                    DataType type, ReduceOp op, const CallOptions& how) {
+  state_->call({.collective = Collective::reduce_scatter_v,
+                .input = input,
+                .output = output,
+                .count = sum_of(parts),
+                .type = type,
+                .op = op,
+                .input_parts = parts},
                how);
 }
 
-void Communicator::barrier(const CallOptions& how) {
-  state_->call(check_arguments(Collective::barrier, nullptr, nullptr, 0, DataType::u8,
-                               ReduceOp::sum, rank(), size()),
+void Communicator::all_gather_v(const void* input, void* output, const Parts& parts, DataType type,
+                                const CallOptions& how) {
+  state_->call({.collective = Collective::all_gather_v,
+                .input = input,
+                .output = output,
+                .count = sum_of(parts),
+                .type = type,
+                .output_parts = parts},
                how);
+}
+
+void Communicator::all_to_all_v(const void* input, const Parts& sent, void* output,
+                                const Parts& received, DataType type, const CallOptions& how) {
+  state_->call({.collective = Collective::all_to_all_v,
+                .input = input,
+                .output = output,
+                .count = 0,
+                .type = type,
+                .input_parts = sent,
+                .output_parts = received},
+               how);
+}
+
+void Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type,
+                             int root, const CallOptions& how) {
+  state_->call({Collective::broadcast, input, output, count, type, ReduceOp::sum, root}, how);
+}
+
+void Communicator::reduce(const void* input, void* output, std::size_t count, DataType type,
+                          ReduceOp op, int root, const CallOptions& how) {
+  state_->call({Collective::reduce, input, output, count, type, op, root}, how);
+}
+
+void Communicator::gather(const void* input, void* output, std::size_t count, DataType type,
+                          int root, const CallOptions& how) {
+  state_->call({Collective::gather, input, output, count, type, ReduceOp::sum, root}, how);
+}
+
+void Communicator::scatter(const void* input, void* output, std::size_t count, DataType type,
+                           int root, const CallOptions& how) {
+  state_->call({Collective::scatter, input, output, count, type, ReduceOp::sum, root}, how);
+}
+
+void Communicator::barrier(const CallOptions& how) {
+  state_->call({Collective::barrier, nullptr, nullptr, 0, DataType::u8}, how);
 }
 
 bool Communicator::register_memory(void* pointer, std::size_t bytes) {

@@ -22,6 +22,8 @@ void require_same(const Agreement& first, const Agreement& theirs, int rank) {
   same("TREERING_BLOCKS", first.blocks, theirs.blocks);
   same("its number of blocks (TREERING_BLOCKS, TREERING_HOST_THREADS)", first.channels,
        theirs.channels);
+  same("the deterministic option (TREERING_DETERMINISTIC)", first.deterministic,
+       theirs.deterministic);
   same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", first.algorithm,
        theirs.algorithm);
 }

@@ -19,10 +19,11 @@ constexpr auto patience = 500ms;
 
 std::string describe(const Descriptor& call, bool with_plan) {
   if (call.collective == Collective::barrier) return "barrier()";
-  const bool reduces =
-      call.collective == Collective::all_reduce || call.collective == Collective::reduce_scatter;
-  std::string text = fmt::format("{}({} × {}", name(call.collective), name(call.type), call.count);
-  if (reduces) text += fmt::format(", {}", name(call.op));
+  std::string text = fmt::format("{}({}", name(call.collective), name(call.type));
+  if (call.collective != Collective::all_to_all_v) text += fmt::format(" × {}", call.count);
+  if (call.splits != 0) text += fmt::format(" in parts #{:08x}", call.splits);
+  if (reduces(call.collective)) text += fmt::format(", {}", name(call.op));
+  if (has_root(call.collective)) text += fmt::format(", root {}", call.root);
   if (with_plan) text += fmt::format(", by {} in chunks of {}", name(call.algorithm), call.chunk);
   return text + ")";
 }
@@ -45,13 +46,13 @@ Guard::Guard(int rank, std::vector<Board*> boards, std::span<Verdict> verdicts)
 
 std::uint64_t Guard::encode(const Cause& cause) {
   return (static_cast<std::uint64_t>(cause.code) + 1) |  // 0 is "none"
-         static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0xffffff) << 8 |
-         (cause.sequence & 0xffffffff) << 32;
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0x7fffff) << 8 |
+         static_cast<std::uint64_t>(cause.sizes) << 31 | (cause.sequence & 0xffffffff) << 32;
 }
 
 Guard::Cause Guard::decode(std::uint64_t word) {
-  return {static_cast<ErrorCode>((word & 0xff) - 1), static_cast<int>(word >> 8 & 0xffffff),
-          word >> 32};
+  return {static_cast<ErrorCode>((word & 0xff) - 1), static_cast<int>(word >> 8 & 0x7fffff),
+          word >> 32, (word >> 31 & 1) != 0};
 }
 
 bool Guard::broken() const {
@@ -114,6 +115,13 @@ std::optional<Guard::Cause> Guard::known_cause() const {
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
     if (why == Failure::mismatch)
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
+    if (why == Failure::sizes) {
+      SizeConflict& conflict = own().conflict;
+      store_relaxed(conflict.sender, verdict.peer);
+      store_relaxed(conflict.sent, verdict.theirs);
+      store_relaxed(conflict.expected, verdict.ours);
+      return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
+    }
     if (!suspicious) continue;
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
@@ -160,7 +168,7 @@ bool Guard::boards_differ(std::uint64_t sequence) const {
 Error Guard::explain(const Cause& cause) const {
   switch (cause.code) {
     case ErrorCode::mismatch:
-      return explain_mismatch(cause);
+      return cause.sizes ? explain_sizes(cause) : explain_mismatch(cause);
     case ErrorCode::aborted:
       return {cause.code,
               cause.rank == rank_
@@ -176,6 +184,24 @@ Error Guard::explain(const Cause& cause) const {
                       rank_, cause.rank, cause.rank),
           {cause.rank}};
   }
+}
+
+Error Guard::explain_sizes(const Cause& cause) const {
+  const Board* finder = board(cause.rank);
+  if (finder == nullptr) finder = &own();  // it left meanwhile
+  Descriptor call{};
+  read(*finder, cause.sequence, call);
+  const std::size_t element = size_of(call.type);
+  const auto sender = static_cast<int>(load_relaxed(finder->conflict.sender));
+  return {ErrorCode::mismatch,
+          fmt::format(
+              "call {}: {}: rank {} sends {} elements of {} to rank {}, which expects {}. What a "
+              "rank sends to another must be what that one expects to receive. This "
+              "communicator is broken; correct the program, or create a new one.",
+              cause.sequence, name(call.collective), sender,
+              load_relaxed(finder->conflict.sent) / element, name(call.type), cause.rank,
+              load_relaxed(finder->conflict.expected) / element),
+          {sender, cause.rank}};
 }
 
 Error Guard::explain_mismatch(const Cause& cause) const {

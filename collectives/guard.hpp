@@ -46,6 +46,7 @@ class Guard {
     ErrorCode code;
     int rank;                ///< who is to blame, where that means something
     std::uint64_t sequence;  ///< of the call, for a mismatch
+    bool sizes = false;      ///< of what one rank sends and the other, `rank`, expects
   };
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);
@@ -62,6 +63,7 @@ class Guard {
   bool boards_differ(std::uint64_t sequence) const;
   Error explain(const Cause&) const;
   Error explain_mismatch(const Cause&) const;
+  Error explain_sizes(const Cause&) const;
 
   int rank_;
   std::vector<Board*> boards_;

@@ -88,7 +88,8 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .blocks = wanted.blocks,
                 .inbox = wanted.inbox,
                 .slot = wanted.slot,
-                .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1};
+                .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1,
+                .deterministic = options.deterministic || wanted.deterministic};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
   inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));
@@ -247,24 +248,16 @@ Edge& Membership::edge(int channel, int peer) {
   return reinterpret_cast<Edge*>(private_ + PrivateLayout::edges)[layout_.wire(channel, peer)];
 }
 
-void Membership::back(Wiring wiring) {
-  if (backed_mesh_ || (wiring == Wiring::ring && backed_ring_)) return;
-  if (wiring == Wiring::ring) {
-    back_outgoing((rank_ + 1) % size_);
-    back_incoming((rank_ + size_ - 1) % size_);
-    backed_ring_ = true;
-  } else {
-    for (int p = 0; p < size_; ++p) {
-      back_outgoing(p);
-      back_incoming(p);
-    }
-    backed_mesh_ = true;
-  }
+void Membership::back(int peer) {
+  std::atomic<bool>& backed = peers_[static_cast<std::size_t>(peer)].backed;
+  if (backed || peer == rank_) return;
+  back_outgoing(peer);
+  back_incoming(peer);
+  backed = true;
 }
 
 /// The sender sees to the slots that it fills, since it is the first who touches them.
 void Membership::back_outgoing(int to) {
-  if (to == rank_) return;
   const Peer& peer = peers_[static_cast<std::size_t>(to)];
   for (int c = 0; c < channels(); ++c) {
     std::byte* slots = peer.inbox + layout_.slots(c, rank_);

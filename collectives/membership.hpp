@@ -28,9 +28,6 @@
 
 namespace treering {
 
-/// Which wires an algorithm uses.
-enum class Wiring : std::uint8_t { ring, mesh };
-
 class Membership {
  public:
   /// Allocates. Throws Error{out_of_memory}.
@@ -59,13 +56,14 @@ class Membership {
   std::span<const Verdict> verdicts() const { return {verdicts_, layout_.channels}; }
   Guard& guard() { return *guard_; }
   std::optional<Algorithm> algorithm() const { return algorithm_; }
+  bool deterministic() const { return agreement_.deterministic; }
 
   /// This rank's edges as kernels see them, on devices whose memory the host can reach:
   /// [channel][peer].
   Edge& edge(int channel, int peer);
 
-  /// Makes sure that the slots of the wires of a wiring exist. Throws Error{out_of_memory}.
-  void back(Wiring wiring);
+  /// Makes sure that the slots of the wires to and from a peer exist. Throws Error{out_of_memory}.
+  void back(int peer);
 
   /// How peers reach a buffer; 0 if they cannot.
   Reference reference(const void* buffer, std::size_t bytes) const;
@@ -81,6 +79,7 @@ class Membership {
     std::unique_ptr<Mapping> inbox_mapping;
     std::byte* inbox = nullptr;
     std::atomic<bool> dead = false;
+    std::atomic<bool> backed = false;  ///< its slots and ours for it exist
   };
 
   Membership(Device& device, int rank, int size);
@@ -109,7 +108,6 @@ class Membership {
   std::vector<Peer> peers_;
   std::vector<Board*> boards_;
   bool one_process_ = true, started_ = false;
-  std::atomic<bool> backed_ring_ = false, backed_mesh_ = false;
   MemoryRuns registered_;
   std::unique_ptr<Guard> guard_;
   std::vector<Watcher::Subscription> subscriptions_;  // last: their callbacks use the others

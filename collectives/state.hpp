@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "collectives/arguments.hpp"
 #include "collectives/membership.hpp"
+#include "collectives/part_tables.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/treering.hpp"
 
@@ -21,8 +23,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
     Membership::retire(std::move(seat));
   }
 
-  void call(const Arguments& args, const CallOptions& how);
+  /// The arguments need not have been checked.
+  void call(const Arguments& wanted, const CallOptions& how);
   Launch plan(const Arguments& args, const CallOptions& how) const;
+  void add_parts(const Arguments& args, Launch& launch);
+  void back(const Descriptor& call);
   void run(const Launch& launch);
   void enqueue(const Launch& launch, Stream& stream);
   void follow_latest(Queue& queue);
@@ -30,9 +35,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::shared_ptr<Membership> seat;
   std::shared_ptr<Guard> guard;
   std::mutex mutex;
-  std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
-  Queue* latest_queue = nullptr;  ///< null: nothing is queued
-  Algorithm algorithm{};          ///< of the latest call
+  std::unique_ptr<Event> latest;     ///< of the latest call that went to a queue
+  Queue* latest_queue = nullptr;     ///< null: nothing is queued
+  std::optional<PartTables> tables;  ///< made for the first call with uneven parts
+  Algorithm algorithm{};             ///< of the latest call
   int blocks = 0;
 };
 

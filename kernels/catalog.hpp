@@ -9,11 +9,20 @@
 #include "kernels/all_gather/ring.hpp"
 #include "kernels/all_reduce/one_shot.hpp"
 #include "kernels/all_reduce/ring.hpp"
+#include "kernels/all_reduce/tree.hpp"
 #include "kernels/all_reduce/two_shot.hpp"
 #include "kernels/all_to_all/direct.hpp"
 #include "kernels/barrier/dissemination.hpp"
+#include "kernels/broadcast/direct.hpp"
+#include "kernels/broadcast/ring.hpp"
+#include "kernels/broadcast/tree.hpp"
+#include "kernels/gather/direct.hpp"
+#include "kernels/reduce/direct.hpp"
+#include "kernels/reduce/ring.hpp"
+#include "kernels/reduce/tree.hpp"
 #include "kernels/reduce_scatter/direct.hpp"
 #include "kernels/reduce_scatter/ring.hpp"
+#include "kernels/scatter/direct.hpp"
 
 namespace treering {
 
@@ -24,30 +33,53 @@ struct Kernel {
 };
 
 inline constexpr Kernel catalog[] = {
-    {Collective::all_reduce, Algorithm::ring},       {Collective::all_reduce, Algorithm::one_shot},
-    {Collective::all_reduce, Algorithm::two_shot},   {Collective::reduce_scatter, Algorithm::ring},
-    {Collective::reduce_scatter, Algorithm::direct}, {Collective::all_gather, Algorithm::ring},
-    {Collective::all_gather, Algorithm::direct},     {Collective::all_to_all, Algorithm::direct},
-    {Collective::barrier, Algorithm::dissemination},
+    {Collective::all_reduce, Algorithm::ring},     {Collective::all_reduce, Algorithm::tree},
+    {Collective::all_reduce, Algorithm::one_shot}, {Collective::all_reduce, Algorithm::two_shot},
+    {Collective::reduce_scatter, Algorithm::ring}, {Collective::reduce_scatter, Algorithm::direct},
+    {Collective::all_gather, Algorithm::ring},     {Collective::all_gather, Algorithm::direct},
+    {Collective::all_to_all, Algorithm::direct},   {Collective::broadcast, Algorithm::ring},
+    {Collective::broadcast, Algorithm::tree},      {Collective::broadcast, Algorithm::direct},
+    {Collective::reduce, Algorithm::ring},         {Collective::reduce, Algorithm::tree},
+    {Collective::reduce, Algorithm::direct},       {Collective::gather, Algorithm::direct},
+    {Collective::scatter, Algorithm::direct},      {Collective::barrier, Algorithm::dissemination},
 };
 using CatalogNumbers = std::make_index_sequence<std::size(catalog)>;
+
+/// The kernel of a call: uneven parts are no kernels of their own.
+TREERING_PORTABLE constexpr Kernel kernel_of(const Descriptor& call) {
+  return {even(call.collective), call.algorithm};
+}
 
 /// Runs one block of one call of a kernel that is known when this is compiled.
 template <Kernel kernel, class Group>
 TREERING_DEVICE void run_kernel(Group& group, const RankView& view, const CallArgs& args) {
   Call<Group> call(group, view, args);
+  using enum Algorithm;
   if constexpr (kernel.collective == Collective::all_reduce) {
-    if constexpr (kernel.algorithm == Algorithm::ring) all_reduce_ring(call);
-    if constexpr (kernel.algorithm == Algorithm::one_shot) all_reduce_one_shot(call);
-    if constexpr (kernel.algorithm == Algorithm::two_shot) all_reduce_two_shot(call);
+    if constexpr (kernel.algorithm == ring) all_reduce_ring(call);
+    if constexpr (kernel.algorithm == tree) all_reduce_tree(call);
+    if constexpr (kernel.algorithm == one_shot) all_reduce_one_shot(call);
+    if constexpr (kernel.algorithm == two_shot) all_reduce_two_shot(call);
   } else if constexpr (kernel.collective == Collective::reduce_scatter) {
-    if constexpr (kernel.algorithm == Algorithm::ring) reduce_scatter_ring(call);
-    if constexpr (kernel.algorithm == Algorithm::direct) reduce_scatter_direct(call);
+    if constexpr (kernel.algorithm == ring) reduce_scatter_ring(call);
+    if constexpr (kernel.algorithm == direct) reduce_scatter_direct(call);
   } else if constexpr (kernel.collective == Collective::all_gather) {
-    if constexpr (kernel.algorithm == Algorithm::ring) all_gather_ring(call);
-    if constexpr (kernel.algorithm == Algorithm::direct) all_gather_direct(call);
+    if constexpr (kernel.algorithm == ring) all_gather_ring(call);
+    if constexpr (kernel.algorithm == direct) all_gather_direct(call);
   } else if constexpr (kernel.collective == Collective::all_to_all) {
     all_to_all_direct(call);
+  } else if constexpr (kernel.collective == Collective::broadcast) {
+    if constexpr (kernel.algorithm == ring) broadcast_ring(call);
+    if constexpr (kernel.algorithm == tree) broadcast_tree(call);
+    if constexpr (kernel.algorithm == direct) broadcast_direct(call);
+  } else if constexpr (kernel.collective == Collective::reduce) {
+    if constexpr (kernel.algorithm == ring) reduce_ring(call);
+    if constexpr (kernel.algorithm == tree) reduce_tree(call);
+    if constexpr (kernel.algorithm == direct) reduce_direct(call);
+  } else if constexpr (kernel.collective == Collective::gather) {
+    gather_direct(call);
+  } else if constexpr (kernel.collective == Collective::scatter) {
+    scatter_direct(call);
   } else {
     barrier_dissemination(call);
   }
@@ -57,7 +89,7 @@ TREERING_DEVICE void run_kernel(Group& group, const RankView& view, const CallAr
 /// The same, for a kernel that the call names. The plan only ever asks for kernels that exist.
 template <class Group>
 inline void run_block(Group& group, const RankView& view, const CallArgs& args) {
-  const Kernel wanted{args.call.collective, args.call.algorithm};
+  const Kernel wanted = kernel_of(args.call);
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     (void)((catalog[i] == wanted && (run_kernel<catalog[i]>(group, view, args), true)) || ...);
   }

@@ -204,20 +204,65 @@ auto with_input(const Pattern& p, int rank, Use use) {
   return reduces(p.collective) ? with_rule(p, by) : by(Moved{p});
 }
 
+/// Where the part begins that a rank sends to another, in its input.
+std::size_t sent_begin(const Pattern& p, int from, int to) {
+  std::size_t begin = 0;
+  for (int r = 0; r < to; ++r) begin += part_count(p, from, r);
+  return begin;
+}
+
+/// Where an element of a rank's output comes from.
+struct Origin {
+  int rank;
+  std::size_t index;
+};
+
+/// Finds origins one after the other, without much arithmetic.
+class Origins {
+ public:
+  Origins(const Pattern& p, int to) : p_(p), to_(to) {
+    if (p.collective == Collective::broadcast || p.collective == Collective::scatter) {
+      part_ = {p.root, p.collective == Collective::scatter ? sent_begin(p, p.root, to) : 0};
+      end_ = ~std::size_t{0};
+    } else {
+      enter(0, 0);
+    }
+  }
+
+  Origin of(std::size_t index) {
+    if (index < begin_) enter(0, 0);
+    while (index >= end_) enter(part_.rank + 1, end_);
+    return {part_.rank, part_.index + (index - begin_)};
+  }
+
+ private:
+  /// The part of the output that came from `rank`.
+  void enter(int rank, std::size_t begin) {
+    const bool exchange = even(p_.collective) == Collective::all_to_all;
+    part_ = {rank, exchange ? sent_begin(p_, rank, to_) : 0};
+    begin_ = begin;
+    end_ = begin + part_count(p_, rank, to_);
+  }
+
+  const Pattern& p_;
+  int to_;
+  Origin part_{};
+  std::size_t begin_ = 0, end_ = 0;
+};
+
 /// Calls `use` with a function that gives a rank's expected output bits for an index.
 template <class Use>
 auto with_expected(const Pattern& p, int rank, Use use) {
   if (!reduces(p.collective)) {
     const Moved moved{p};
-    // all-gather: part s is the input of rank s; all-to-all: part `rank` of that input.
-    const std::size_t from =
-        p.collective == Collective::all_to_all ? static_cast<std::size_t>(rank) * p.count : 0;
-    return use([&, from](std::size_t i) {
-      return moved.value(static_cast<int>(i / p.count), from + i % p.count);
+    Origins origins(p, rank);
+    return use([&](std::size_t i) {
+      const Origin origin = origins.of(i);
+      return moved.value(origin.rank, origin.index);
     });
   }
-  const std::size_t from =
-      p.collective == Collective::reduce_scatter ? static_cast<std::size_t>(rank) * p.count : 0;
+  const bool scatters = even(p.collective) == Collective::reduce_scatter;
+  const std::size_t from = scatters ? sent_begin(p, rank, rank) : 0;
   return with_rule(p, [&](const auto& rule) {
     return use([&, from](std::size_t i) {
       auto sum = rule.value(0, from + i);
@@ -279,40 +324,97 @@ std::size_t count_different(DataType type, BitsOf bits_of, std::size_t begin, st
 
 }  // namespace
 
-bool reduces(Collective collective) noexcept {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+std::size_t part_count(const Pattern& p, int from, int to) noexcept {
+  const auto random = [&](int a, int b) -> std::size_t {
+    const std::uint64_t bits = scatter(
+        p.seed ^ scatter(static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b)));
+    return bits % 4 == 0 ? 0 : (bits >> 8) % (2 * p.count + 1);
+  };
+  switch (p.collective) {
+    case Collective::reduce_scatter_v:
+      return random(to, to);
+    case Collective::all_gather_v:
+      return random(from, from);
+    case Collective::all_to_all_v:
+      return p.symmetric ? random(std::min(from, to), std::max(from, to)) : random(from, to);
+    default:
+      return p.count;
+  }
 }
 
-std::size_t input_elements(const Pattern& p) noexcept {
+std::vector<std::size_t> sent_counts(const Pattern& p, int rank) {
+  std::vector<std::size_t> counts;
+  for (int r = 0; r < p.ranks; ++r) counts.push_back(part_count(p, rank, r));
+  return counts;
+}
+
+std::vector<std::size_t> received_counts(const Pattern& p, int rank) {
+  std::vector<std::size_t> counts;
+  for (int r = 0; r < p.ranks; ++r) counts.push_back(part_count(p, r, rank));
+  return counts;
+}
+
+std::size_t input_elements(const Pattern& p, int rank) noexcept {
   switch (p.collective) {
     case Collective::barrier:
       return 0;
     case Collective::reduce_scatter:
+    case Collective::reduce_scatter_v:
     case Collective::all_to_all:
-      return static_cast<std::size_t>(p.ranks) * p.count;
+    case Collective::all_to_all_v:
+      return sent_begin(p, rank, p.ranks);
+    case Collective::all_gather_v:
+      return part_count(p, rank, rank);
+    case Collective::broadcast:
+      return rank == p.root ? p.count : 0;
+    case Collective::scatter:
+      return rank == p.root ? sent_begin(p, rank, p.ranks) : 0;
     default:
       return p.count;
   }
 }
 
-std::size_t output_elements(const Pattern& p) noexcept {
+std::size_t output_elements(const Pattern& p, int rank) noexcept {
+  std::size_t all = 0;
+  for (int r = 0; r < p.ranks; ++r) all += part_count(p, r, rank);
   switch (p.collective) {
     case Collective::barrier:
       return 0;
     case Collective::all_gather:
+    case Collective::all_gather_v:
     case Collective::all_to_all:
-      return static_cast<std::size_t>(p.ranks) * p.count;
+    case Collective::all_to_all_v:
+      return all;
+    case Collective::reduce_scatter_v:
+      return part_count(p, rank, rank);
+    case Collective::gather:
+      return rank == p.root ? all : 0;
+    case Collective::reduce:
+      return rank == p.root ? p.count : 0;
     default:
       return p.count;
   }
 }
 
+std::size_t most_elements(const Pattern& p) noexcept {
+  std::size_t most = 0;
+  for (int r = 0; r < p.ranks; ++r)
+    most = std::max({most, input_elements(p, r), output_elements(p, r)});
+  return most;
+}
+
 std::size_t in_place_input(const Pattern& p, int rank) noexcept {
-  return p.collective == Collective::all_gather ? static_cast<std::size_t>(rank) * p.count : 0;
+  std::size_t before = 0;
+  for (int r = 0; r < rank; ++r) before += part_count(p, r, rank);
+  const bool gathers = even(p.collective) == Collective::all_gather ||
+                       (p.collective == Collective::gather && rank == p.root);
+  return gathers ? before : 0;
 }
 
 std::size_t in_place_output(const Pattern& p, int rank) noexcept {
-  return p.collective == Collective::reduce_scatter ? static_cast<std::size_t>(rank) * p.count : 0;
+  const bool scatters = even(p.collective) == Collective::reduce_scatter ||
+                        (p.collective == Collective::scatter && rank == p.root);
+  return scatters ? sent_begin(p, rank, rank) : 0;
 }
 
 std::uint64_t input_bits(const Pattern& p, int rank, std::size_t index) {

@@ -21,13 +21,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "treering/types.hpp"
 
 namespace treering {
 
-/// One call's data. `count` is the count of the API's call; `op` counts only for collectives that
-/// reduce.
+/// One call's data. `count` is the count of the API's call; with uneven parts, their average or so. `op` and
+/// `root` count only for collectives that reduce or have a root.
 struct Pattern {
   Collective collective;
   DataType type;
@@ -35,13 +36,22 @@ struct Pattern {
   int ranks;
   std::size_t count;
   std::uint64_t seed;
+  int root = 0;
+  /// all_to_all_v: as much to each rank as from it, which a call in place needs.
+  bool symmetric = false;
 };
 
-/// True for collectives that combine elements with an operator.
-bool reduces(Collective) noexcept;
-/// Elements of a rank's input and output buffer: `count` or `ranks` × `count`; 0 for a barrier.
-std::size_t input_elements(const Pattern&) noexcept;
-std::size_t output_elements(const Pattern&) noexcept;
+/// Elements that `from` brings and `to` gets in collectives where each rank has a part: `count`, or with
+/// uneven parts anything from 0 to 2 × `count`.
+std::size_t part_count(const Pattern&, int from, int to) noexcept;
+/// What `rank` sends to each rank, and what it gets from each: the counts that a call with uneven parts takes.
+std::vector<std::size_t> sent_counts(const Pattern&, int rank);
+std::vector<std::size_t> received_counts(const Pattern&, int rank);
+/// Elements of a rank's input and output; 0 where it has none, as most ranks of a call with a root.
+std::size_t input_elements(const Pattern&, int rank) noexcept;
+std::size_t output_elements(const Pattern&, int rank) noexcept;
+/// The most that any rank has of both.
+std::size_t most_elements(const Pattern&) noexcept;
 /// Where a call in place has its input and its output within the one buffer, in elements from its
 /// begin.
 std::size_t in_place_input(const Pattern&, int rank) noexcept;

@@ -11,56 +11,83 @@
 namespace treering {
 namespace {
 
-constexpr std::array all_reduce{Algorithm::two_shot, Algorithm::one_shot, Algorithm::ring};
+constexpr std::array all_reduce{Algorithm::two_shot, Algorithm::one_shot, Algorithm::ring,
+                                Algorithm::tree};
 constexpr std::array direct_or_ring{Algorithm::direct, Algorithm::ring};
+constexpr std::array rooted{Algorithm::direct, Algorithm::tree, Algorithm::ring};
 constexpr std::array direct_only{Algorithm::direct};
 constexpr std::array dissemination_only{Algorithm::dissemination};
 
 /// One-shot sends n-1 times the array, two-shot waits once more: they meet about here, per peer.
 constexpr std::size_t one_shot_bytes = 64 * 1024;
+/// A root that serves more peers than this by itself keeps them waiting.
+constexpr int most_direct_peers = 4;
 /// A block is worth its hand-shakes from here on.
 constexpr std::size_t bytes_per_block = 256 * 1024;
 /// Results beyond the caches' share are better stored past them.
 constexpr std::size_t streaming_bytes = 4 * 1024 * 1024;
 
 Algorithm automatic(const Situation& s) {
-  if (s.collective != Collective::all_reduce) return algorithms_of(s.collective).front();
   const std::size_t peers = static_cast<std::size_t>(std::max(s.size - 1, 1));
-  return s.size == 1 || s.bytes <= one_shot_bytes / peers ? Algorithm::one_shot
-                                                          : Algorithm::two_shot;
+  const bool small = s.bytes <= one_shot_bytes / peers;
+  switch (s.collective) {
+    case Collective::all_reduce:
+      return s.size == 1 || small ? Algorithm::one_shot : Algorithm::two_shot;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return s.size - 1 <= most_direct_peers || small || s.deterministic ? Algorithm::direct
+                                                                         : Algorithm::tree;
+    default:
+      return algorithms_of(s.collective).front();
+  }
+}
+
+bool usable(const Situation& s, Algorithm algorithm) {
+  return !s.deterministic || folds_at_once(s.collective, algorithm);
 }
 
 void require(const Situation& s, Algorithm algorithm) {
-  const auto valid = algorithms_of(s.collective);
-  if (std::ranges::find(valid, algorithm) != valid.end()) return;
+  const auto all = algorithms_of(s.collective);
+  const bool exists = std::ranges::find(all, algorithm) != all.end();
+  if (exists && usable(s, algorithm)) return;
   std::string names;
-  for (const Algorithm a : valid) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(a));
+  for (const Algorithm a : all)
+    if (usable(s, a)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(a));
   throw Error(ErrorCode::unsupported,
-              fmt::format("algorithm {} does not exist for {}; there are: {}", name(algorithm),
-                          name(s.collective), names));
+              exists ? fmt::format("algorithm {} adds on the way, which deterministic {} may not; "
+                                   "there are: {}",
+                                   name(algorithm), name(s.collective), names)
+                     : fmt::format("algorithm {} does not exist for {}; there are: {}",
+                                   name(algorithm), name(s.collective), names));
 }
 
 }  // namespace
 
 std::span<const Algorithm> algorithms_of(Collective collective) noexcept {
-  switch (collective) {
+  switch (even(collective)) {
     case Collective::all_reduce:
       return all_reduce;
     case Collective::reduce_scatter:
     case Collective::all_gather:
       return direct_or_ring;
-    case Collective::all_to_all:
-      return direct_only;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return rooted;
     case Collective::barrier:
       return dissemination_only;
+    default:
+      return direct_only;
   }
-  return {};
+}
+
+bool folds_at_once(Collective collective, Algorithm algorithm) noexcept {
+  return !reduces(collective) || (algorithm != Algorithm::ring && algorithm != Algorithm::tree);
 }
 
 Choice choose(const Situation& s, std::optional<Algorithm> forced) {
   if (forced) require(s, *forced);
   Choice choice{};
-  // A ring of one has no neighbour to hear from; the direct algorithms then just copy.
+  // A rank alone has no neighbour to hear from; the direct algorithms then just copy.
   choice.algorithm = forced && s.size > 1 ? *forced : automatic(s);
   const std::size_t fits = s.shape.slot_bytes / s.element_bytes;
   choice.chunk = fits >= cut_grain ? fits / cut_grain * cut_grain : fits;

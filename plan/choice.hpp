@@ -21,8 +21,9 @@ struct Situation {
   std::size_t bytes;  ///< of one rank's result, or of its input where that is larger
   std::size_t element_bytes;
   int size;
-  int channels;       ///< blocks that may be used
-  bool all_channels;  ///< use them all, whatever the size
+  int channels;                ///< blocks that may be used
+  bool all_channels;           ///< use them all, whatever the size
+  bool deterministic = false;  ///< only algorithms that fold all ranks at once, in rank order
   WireShape shape;
 };
 
@@ -33,7 +34,11 @@ struct Choice {
   bool streaming;  ///< results bypass the caches
 };
 
-/// `forced`: used if the collective has it; otherwise Error{unsupported}, which lists those it has.
+/// Whether an algorithm adds up all ranks at once, in rank order, or does not add at all.
+bool folds_at_once(Collective, Algorithm) noexcept;
+
+/// `forced`: used if the collective has it and it may be used; otherwise Error{unsupported}, which lists those
+/// that can be.
 Choice choose(const Situation&, std::optional<Algorithm> forced);
 
 }  // namespace treering

@@ -35,6 +35,19 @@ TREERING_PORTABLE constexpr Chunk part_of(Chunk whole, std::size_t index, std::s
   return {whole.begin + begin, size < left ? size : left};
 }
 
+/// Piece `index` of a run that is cut into pieces of `most` elements: the last is shorter, later ones are
+/// empty.
+TREERING_PORTABLE constexpr Chunk piece_of(Chunk whole, std::size_t index, std::size_t most) {
+  const std::size_t done = index * most < whole.count ? index * most : whole.count;
+  const std::size_t left = whole.count - done;
+  return {whole.begin + done, left < most ? left : most};
+}
+
+/// How many pieces are not empty.
+TREERING_PORTABLE constexpr std::size_t pieces_of(Chunk whole, std::size_t most) {
+  return (whole.count + most - 1) / most;
+}
+
 /// Elements at which runs are cut where there is a choice: a line for any type of up to 8 bytes.
 inline constexpr std::size_t cut_grain = 64;
 

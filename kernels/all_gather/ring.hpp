@@ -16,15 +16,18 @@ template <class Group>
 TREERING_DEVICE void all_gather_ring(Call<Group>& call) {
   RingWire<Group> ring(call);
   const int n = call.size(), me = call.rank();
-  const std::size_t count = call.args().call.count;
-  for (Rounds round = call.rounds(count, 1); round.more(); round.next()) {
-    const Chunk chunk = round.chunk(0);
-    const auto output = [&](int step) {
-      return call.output((me - step + n) % n * count + chunk.begin);
+  const std::size_t own = call.output_part(me).begin;
+  // At least one round: every call synchronises.
+  for (std::size_t round = 0; round == 0 || round < call.output_rounds(); ++round) {
+    // The piece that is here at a step: of one rank further back each time.
+    const auto piece = [&](int step) {
+      return call.piece(call.output_part((me - step + n) % n), round);
     };
-    ring.copy_send(call.input(chunk.begin), output(0), chunk);
-    for (int step = 1; step < n - 1; ++step) ring.recv_copy_send(output(step), chunk);
-    ring.recv(output(n - 1), chunk);
+    const auto output = [&](int step) { return call.output(piece(step).begin); };
+
+    ring.copy_send(call.input(piece(0).begin - own), output(0), piece(0));
+    for (int step = 1; step < n - 1; ++step) ring.recv_copy_send(output(step), piece(step));
+    ring.recv(output(n - 1), piece(n - 1));
   }
 }
 

@@ -17,16 +17,17 @@ namespace treering {
 template <class Group>
 TREERING_DEVICE void all_reduce_one_shot(Call<Group>& call) {
   Mesh<Group> mesh(call);
-  for (Rounds round = call.rounds(call.args().call.count, 1); round.more(); round.next()) {
+  for (Rounds round = call.rounds(call.whole(), 1); round.more(); round.next()) {
     const Chunk chunk = round.chunk(0);
     mesh.share(chunk);
     if (!mesh.await_posts()) return;
     call.fold_out(
         call.size(), [&](int rank) { return mesh.shared(rank, chunk); },  //
-        1, [&](int) { return call.output(chunk.begin); }, chunk.count, true);
+        1, [&](int) { return call.output(chunk.begin); }, chunk.count,
+        {.own = call.rank(), .last = true});
     mesh.release();
-    mesh.settle(chunk);
   }
+  mesh.settle();
 }
 
 }  // namespace treering

@@ -18,7 +18,7 @@ template <class Group>
 TREERING_DEVICE void all_reduce_ring(Call<Group>& call) {
   RingWire<Group> ring(call);
   const int n = call.size(), me = call.rank();
-  for (Rounds round = call.rounds(call.args().call.count, n); round.more(); round.next()) {
+  for (Rounds round = call.rounds(call.whole(), n); round.more(); round.next()) {
     // The chunk that is here at a step: one further back each time (2n keeps it from going negative).
     const auto chunk = [&](int step) { return round.chunk((me - step + 2 * n) % n); };
     const auto input = [&](int step) { return call.input(chunk(step).begin); };

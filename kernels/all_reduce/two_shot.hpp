@@ -17,30 +17,30 @@ namespace treering {
 template <class Group>
 TREERING_DEVICE void two_shot_direct(Call<Group>& call, Mesh<Group>& mesh) {
   const int n = call.size();
-  const Chunk mine = part_of(call.share(call.args().call.count), call.rank(), n, cut_grain);
-  // In bytes, the same in every rank's buffers.
-  const std::ptrdiff_t offset = call.input(mine.begin) - call.input(0);
+  const Chunk mine = part_of(call.share(call.whole()), call.rank(), n, cut_grain);
+  const std::size_t offset = call.bytes(mine.begin);  // the same in every rank's buffers
   call.fold_out(
       n, [&](int rank) { return mesh.input_of(rank) + offset; },  //
-      n, [&](int rank) { return mesh.output_of(rank) + offset; }, mine.count, true);
+      n, [&](int rank) { return mesh.output_of(rank) + offset; }, mine.count, {.last = true});
   mesh.release();
   mesh.await_released();
 }
 
 template <class Group>
 TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
-  const int n = call.size();
-  for (Rounds round = call.rounds(call.args().call.count, n); round.more(); round.next()) {
+  const int n = call.size(), me = call.rank();
+  for (Rounds round = call.rounds(call.whole(), n); round.more(); round.next()) {
     const auto chunk = [&](int rank) { return round.chunk(rank); };
-    const Chunk mine = chunk(call.rank());
+    const auto mine = [&](int /*peer*/) { return round.chunk(me); };
 
     mesh.send(chunk);  // first shot
-    if (!mesh.await_posts() || !mesh.await_credits()) return;
+    if (!mesh.await_posts(mine) || !mesh.await_credits(mine)) return;
     call.fold(
-        n, [&](int rank) { return mesh.contribution(rank, mine); },  //
-        n, [&](int rank) { return mesh.destination(rank, mine); }, mine.count, true);
-    mesh.release();
-    mesh.post([&](int) { return mine; });  // second shot
+        n, [&](int rank) { return mesh.contribution(rank, mine(rank)); },  //
+        n, [&](int rank) { return mesh.destination(rank, mine(rank)); }, mine(me).count,
+        {.own = me, .last = true});
+    mesh.release(mine);
+    mesh.post(mine);  // second shot
     mesh.collect(chunk);
   }
 }
@@ -48,8 +48,8 @@ TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
 template <class Group>
 TREERING_DEVICE void all_reduce_two_shot(Call<Group>& call) {
   Mesh<Group> mesh(call);
-  if (mesh.offer()) return two_shot_direct(call, mesh);
-  mesh.release();  // not all are registered: take note of the offers, and stage
+  const auto everything = [&](int /*peer*/) { return call.whole(); };
+  if (mesh.offer(Access::both, everything, everything)) return two_shot_direct(call, mesh);
   two_shot_staged(call, mesh);
 }
 

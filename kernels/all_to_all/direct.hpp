@@ -8,7 +8,7 @@
 //     2: a₂ b₂ c₂            c₀ c₁ c₂
 //
 // Where everything is registered, parts go straight into the peers' outputs. In place they cannot:
-// a part would overwrite one that its owner has not sent yet.
+// a part would overwrite one that its owner has not sent yet. Parts may be uneven, or empty.
 
 #include "kernels/wire/mesh.hpp"
 
@@ -18,29 +18,29 @@ template <class Group>
 TREERING_DEVICE void all_to_all_direct(Call<Group>& call) {
   Mesh<Group> mesh(call);
   const int n = call.size(), me = call.rank();
-  const std::size_t count = call.args().call.count;
-  if (mesh.offer()) {
-    const Chunk mine = call.share(count);
-    const std::ptrdiff_t offset = call.output(me * count + mine.begin) - call.output(0);
+  const auto outgoing = [&](int peer) { return call.input_part(peer); };
+  const auto incoming = [&](int peer) { return call.output_part(peer); };
+  if (mesh.offer(Access::outputs, outgoing, incoming)) {
     for (int i = 0; i < n; ++i) {
       const int peer = (me + i) % n;
+      const Chunk whole = outgoing(peer), mine = call.share(whole);
       call.fold_out(
-          1, [&](int) { return call.input(peer * count + mine.begin); },  //
-          1, [&](int) { return mesh.output_of(peer) + offset; }, mine.count);
+          1, [&](int) { return call.input(mine.begin); },  //
+          1, [&](int) { return mesh.output_of(peer) + call.bytes(mine.begin - whole.begin); },
+          mine.count);
     }
     mesh.release();
     return mesh.await_released();
   }
-  mesh.release();
-  for (Rounds round = call.rounds(count, 1); round.more(); round.next()) {
-    const auto part = [&](int rank) {
-      return Chunk{rank * count + round.chunk(0).begin, round.chunk(0).count};
-    };
-    mesh.send(part);
+  const std::size_t sends = call.input_rounds(), receives = call.output_rounds();
+  for (std::size_t round = 0; round < sends || round < receives; ++round) {
+    const auto sent = [&](int peer) { return call.piece(outgoing(peer), round); };
+    const auto received = [&](int peer) { return call.piece(incoming(peer), round); };
+    mesh.send(sent);
     call.fold_out(
-        1, [&](int) { return call.input(part(me).begin); },  //
-        1, [&](int) { return call.output(part(me).begin); }, part(me).count);
-    mesh.collect(part);
+        1, [&](int) { return call.input(sent(me).begin); },  //
+        1, [&](int) { return call.output(received(me).begin); }, sent(me).count);
+    mesh.collect(received);
   }
 }
 

@@ -17,15 +17,18 @@ template <class Group>
 TREERING_DEVICE void reduce_scatter_ring(Call<Group>& call) {
   RingWire<Group> ring(call);
   const int n = call.size(), me = call.rank();
-  const std::size_t count = call.args().call.count;
-  for (Rounds round = call.rounds(count, 1); round.more(); round.next()) {
-    const Chunk chunk = round.chunk(0);
-    const auto input = [&](int step) {
-      return call.input((me - 1 - step + 2 * n) % n * count + chunk.begin);
+  // At least one round: every call synchronises.
+  for (std::size_t round = 0; round == 0 || round < call.input_rounds(); ++round) {
+    // The piece that is here at a step: of the rank before me, then one further back each time.
+    const auto piece = [&](int step) {
+      return call.piece(call.input_part((me - 1 - step + 2 * n) % n), round);
     };
-    ring.send(input(0), chunk);
-    for (int step = 1; step < n - 1; ++step) ring.recv_reduce_send(input(step), chunk);
-    ring.recv_reduce_copy(input(n - 1), call.output(chunk.begin), chunk);
+    const auto input = [&](int step) { return call.input(piece(step).begin); };
+
+    ring.send(input(0), piece(0));
+    for (int step = 1; step < n - 1; ++step) ring.recv_reduce_send(input(step), piece(step));
+    const Chunk mine = piece(n - 1);
+    ring.recv_reduce_copy(input(n - 1), call.output(mine.begin - call.input_part(me).begin), mine);
   }
 }
 

@@ -24,15 +24,24 @@ struct Descriptor {
   Collective collective;
   DataType type;
   ReduceOp op;
-  Algorithm algorithm;  ///< differs only if a user forced different ones
-  std::int32_t root;
-  std::uint64_t count;
-  std::uint64_t chunk;  ///< elements of one message: agreed by the plan
+  Algorithm algorithm;   ///< differs only if a user forced different ones
+  std::int32_t root;     ///< 0 for collectives that have none
+  std::uint64_t count;   ///< of uneven parts: all of them together
+  std::uint32_t chunk;   ///< elements of one message: agreed by the plan
+  std::uint32_t splits;  ///< hash of the parts' sizes, where all ranks know all of them
 
   friend bool operator==(const Descriptor&, const Descriptor&) = default;
 };
 static_assert(sizeof(Descriptor) == 24);
 inline constexpr int descriptor_words = sizeof(Descriptor) / sizeof(std::uint64_t);
+
+/// Spreads 64 bits over all of them: splitmix64's finaliser, of a state that moves on.
+TREERING_PORTABLE constexpr std::uint64_t scramble(std::uint64_t mix) {
+  mix += 0x9e3779b97f4a7c15;
+  mix = (mix ^ (mix >> 30)) * 0xbf58476d1ce4e5b9;
+  mix = (mix ^ (mix >> 27)) * 0x94d049bb133111eb;
+  return mix ^ (mix >> 31);
+}
 
 /// 32 bits that differ for different descriptors, but for a chance of 2⁻³².
 TREERING_PORTABLE inline std::uint32_t hash(const Descriptor& call) {
@@ -40,14 +49,8 @@ TREERING_PORTABLE inline std::uint32_t hash(const Descriptor& call) {
       static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
       static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.algorithm) << 24 |
       static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32;
-  std::uint64_t mix = 0x9e3779b97f4a7c15;
-  for (const std::uint64_t word : {head, call.count, call.chunk}) {  // splitmix64's finaliser
-    mix ^= word;
-    mix = (mix ^ (mix >> 30)) * 0xbf58476d1ce4e5b9;
-    mix = (mix ^ (mix >> 27)) * 0x94d049bb133111eb;
-    mix ^= mix >> 31;
-  }
-  return static_cast<std::uint32_t>(mix);
+  const std::uint64_t tail = call.chunk | static_cast<std::uint64_t>(call.splits) << 32;
+  return static_cast<std::uint32_t>(scramble(scramble(scramble(head) ^ call.count) ^ tail));
 }
 
 TREERING_PORTABLE inline std::uint64_t call_word(std::uint64_t sequence, std::uint32_t hash) {
@@ -66,12 +69,18 @@ struct alignas(line_bytes) BoardEntry {
 
 inline constexpr int board_entries = 8;
 
+/// Two ranks that do not agree on the size of what one sends the other: who found it, and in bytes.
+struct alignas(line_bytes) SizeConflict {
+  std::uint64_t sender, sent, expected;
+};
+
 struct Board {
   BoardEntry entries[board_entries];
   Flag failed;  ///< 1: a call of this rank failed; raised by its kernels
   Flag cause;   ///< why the communicator is broken, once this rank's host knows (the guard's code)
-  Flag closed;  ///< 1: this rank destroyed its communicator
-  Flag abort;   ///< 1: this rank's waits end; raised by its own host, or a peer's that has a cause
+  SizeConflict conflict;  ///< what this rank found, if that is the cause; written before it
+  Flag closed;            ///< 1: this rank destroyed its communicator
+  Flag abort;  ///< 1: this rank's waits end; raised by its own host, or a peer's that has a cause
 };
 
 /// Writes a call on the board. Without order, since every release costs a GPU a round trip: readers

@@ -15,6 +15,12 @@
 
 namespace treering {
 
+/// What a fold means to the call's reduction.
+struct Reduction {
+  int own = -1;       ///< which source is this rank's own input, if one is
+  bool last = false;  ///< the fold completes the reduction
+};
+
 template <class Group>
 class Call {
  public:
@@ -47,6 +53,7 @@ class Call {
   TREERING_DEVICE const CallArgs& args() const { return args_; }
   TREERING_DEVICE int rank() const { return view_.rank; }
   TREERING_DEVICE int size() const { return view_.size; }
+  TREERING_DEVICE int root() const { return args_.call.root; }
   TREERING_DEVICE std::uint64_t word() const { return word_; }
   TREERING_DEVICE bool ok() const { return ok_; }
 
@@ -54,26 +61,40 @@ class Call {
     return view_.edges[static_cast<std::size_t>(group_.block()) * view_.size + peer];
   }
 
-  /// The part of an array of `count` elements that this block works on.
-  TREERING_DEVICE Chunk share(std::size_t count) const {
-    return part_of({0, count}, static_cast<std::size_t>(group_.block()),
+  /// An array of as many elements as the call's `count`.
+  TREERING_DEVICE Chunk whole() const { return {0, args_.call.count}; }
+  /// A rank's part of the input or output, where that holds one for each rank.
+  TREERING_DEVICE Chunk input_part(int rank) const { return part(args_.input_parts, rank); }
+  TREERING_DEVICE Chunk output_part(int rank) const { return part(args_.output_parts, rank); }
+
+  /// The share of an array that this block works on.
+  TREERING_DEVICE Chunk share(Chunk array) const {
+    return part_of(array, static_cast<std::size_t>(group_.block()),
                    static_cast<std::size_t>(group_.blocks()), cut_grain);
   }
   /// The same, in rounds of `parts` chunks that each fit a message.
-  TREERING_DEVICE Rounds rounds(std::size_t count, int parts) const {
-    return Rounds(share(count), parts, args_.call.chunk);
+  TREERING_DEVICE Rounds rounds(Chunk array, int parts) const {
+    return Rounds(share(array), parts, args_.call.chunk);
   }
+  /// What a round moves of an array where each round moves a message of every part.
+  TREERING_DEVICE Chunk piece(Chunk array, std::size_t round) const {
+    return piece_of(share(array), round, args_.call.chunk);
+  }
+  /// Rounds until all ranks' parts of the input or output are through.
+  TREERING_DEVICE std::size_t input_rounds() const { return rounds_of(args_.input_parts); }
+  TREERING_DEVICE std::size_t output_rounds() const { return rounds_of(args_.output_parts); }
 
   /// Address of an element of the input or output.
   TREERING_DEVICE const std::byte* input(std::size_t element) const {
-    return args_.input + element * size_of(args_.call.type);
+    return args_.input + bytes(element);
   }
   TREERING_DEVICE std::byte* output(std::size_t element) const {
-    return args_.output + element * size_of(args_.call.type);
+    return args_.output + bytes(element);
   }
-  TREERING_DEVICE std::size_t bytes(Chunk chunk) const {
-    return chunk.count * size_of(args_.call.type);
+  TREERING_DEVICE std::size_t bytes(std::size_t elements) const {
+    return elements * size_of(args_.call.type);
   }
+  TREERING_DEVICE std::size_t bytes(Chunk chunk) const { return bytes(chunk.count); }
 
   /// By the leader, between two barriers: polls `flag` until it is at least `value`. On mismatch, a
   /// broken or closed peer, or abort the call fails, at all threads' next agree().
@@ -84,13 +105,16 @@ class Call {
     load_acquire(flag);
   }
 
-  /// By the leader: the call has failed because of `peer`.
-  TREERING_DEVICE void fail(Failure why, int peer) {
+  /// By the leader: the call has failed because of `peer`; `theirs` and `ours`: bytes that do not match.
+  TREERING_DEVICE void fail(Failure why, int peer, std::uint64_t theirs = 0,
+                            std::uint64_t ours = 0) {
     ok_ = false;
     store_relaxed(*view_.broken, sequence_);
     Verdict& verdict = view_.verdicts[group_.block()];
     verdict.peer = static_cast<std::uint64_t>(peer);
     verdict.sequence = sequence_;
+    verdict.theirs = theirs;
+    verdict.ours = ours;
     store_release(verdict.failure, static_cast<std::uint64_t>(why));
     store_release(view_.board->failed.value, 1);
   }
@@ -110,11 +134,12 @@ class Call {
     group_.sync();
   }
 
-  /// Copies or reduces; see fold.hpp. `last`: this fold completes the reduction.
+  /// Copies or reduces; see fold.hpp.
   template <class SourceOf, class DestinationOf>
   TREERING_DEVICE void fold(int sources, SourceOf source, int destinations,
-                            DestinationOf destination, std::size_t count, bool last = false) const {
-    apply(sources, source, destinations, destination, count, last, false);
+                            DestinationOf destination, std::size_t count,
+                            Reduction reduction = {}) const {
+    apply(sources, source, destinations, destination, count, reduction, false);
   }
 
   /// The same where all destinations are results, which nobody reads soon: large ones bypass the
@@ -122,19 +147,34 @@ class Call {
   template <class SourceOf, class DestinationOf>
   TREERING_DEVICE void fold_out(int sources, SourceOf source, int destinations,
                                 DestinationOf destination, std::size_t count,
-                                bool last = false) const {
-    apply(sources, source, destinations, destination, count, last, args_.streaming);
+                                Reduction reduction = {}) const {
+    apply(sources, source, destinations, destination, count, reduction, args_.streaming);
   }
 
  private:
   template <class SourceOf, class DestinationOf>
   TREERING_DEVICE void apply(int sources, SourceOf source, int destinations,
-                             DestinationOf destination, std::size_t count, bool last,
+                             DestinationOf destination, std::size_t count, Reduction reduction,
                              bool streaming) const {
     if (!ok_ || count == 0) return;
-    const bool finish = last && args_.call.op == ReduceOp::avg;
+    const bool finish = reduction.last && args_.call.op == ReduceOp::avg;
     const Fold how{args_.call.type, args_.call.op, finish ? view_.size : 1, streaming};
     fold_elements(group_, how, sources, source, destinations, destination, count);
+  }
+
+  TREERING_DEVICE Chunk part(const Chunk* parts, int rank) const {
+    if (parts != nullptr) return parts[rank];
+    return {static_cast<std::size_t>(rank) * args_.call.count, args_.call.count};
+  }
+
+  TREERING_DEVICE std::size_t rounds_of(const Chunk* parts) const {
+    if (parts == nullptr) return pieces_of(share(whole()), args_.call.chunk);
+    std::size_t most = 0;
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::size_t pieces = pieces_of(share(parts[rank]), args_.call.chunk);
+      most = pieces > most ? pieces : most;
+    }
+    return most;
   }
 
   /// A long wait looks around: at the abort word, and at the peer's board.

@@ -3,6 +3,9 @@
 // A block's wires to all other ranks at once. Peers are served in rotated order, me+1, me+2 …, so
 // that no rank is everybody's first.
 //
+// Where each peer gets or brings a chunk of its own, `chunk_of(peer)` says which; an empty chunk is not
+// sent.
+//
 // Two ways to move data without staging it in slots:
 //
 //   by reference   A message says where the sender's input lies, and the receiver reads it there.
@@ -15,6 +18,9 @@
 
 namespace treering {
 
+/// Whose memory a direct algorithm reads or writes.
+enum class Access : std::uint8_t { inputs, outputs, both };
+
 template <class Group>
 class Mesh {
  public:
@@ -23,62 +29,87 @@ class Mesh {
 
   TREERING_DEVICE Wire<Group> wire(int peer) const { return Wire<Group>(call_, peer); }
 
-  /// Sends every peer a chunk of the input: `chunk_of(peer)`.
+  /// Sends every peer a chunk of the input.
   template <class ChunkOf>
   TREERING_DEVICE void send(ChunkOf chunk_of) {
-    if (!await_credits()) return;
+    if (!await_credits(chunk_of)) return;
     for (int d = 1; d < n_; ++d) {
       const Chunk chunk = chunk_of(to(d));
       call_.fold(
           1, [&](int) { return call_.input(chunk.begin); }, 1,
-          [&](int) { return wire(to(d)).outgoing(call_.bytes(chunk)); }, chunk.count);
+          [&](int) { return wire(to(d)).outgoing(call_.bytes(chunk)); }, chunk.count, {.own = 0});
     }
     post(chunk_of);
   }
 
-  /// Sends every peer the same chunk of the input: by reference if that is possible, else as send()
-  /// does.
-  TREERING_DEVICE void share(Chunk chunk) {
-    call_.note_direct(by_reference(chunk));
-    if (!by_reference(chunk)) return send([&](int) { return chunk; });
-    if (!await_credits()) return;
-    for (int d = 1; d < n_; ++d) wire(to(d)).post(call_.bytes(chunk), call_.args().input_reference);
+  /// Sends every peer, or just one, the same chunk of the input, which may be empty: by reference if that is
+  /// possible.
+  TREERING_DEVICE void share(Chunk chunk, int only = -1) {
+    const bool refer = by_reference(chunk);
+    call_.note_direct(refer);
+    referred_ = referred_ || refer;
+    const auto gets = [&](int peer) { return Chunk{0, only < 0 || peer == only ? 1u : 0u}; };
+    if (!await_credits(gets)) return;
+    for (int d = 1; d < n_ && !refer; ++d)
+      call_.fold(
+          1, [&](int) { return call_.input(chunk.begin); }, 1,
+          [&](int) { return wire(to(d)).outgoing(call_.bytes(chunk)); },
+          gets(to(d)).count * chunk.count, {.own = 0});
+    call_.complete();
+    for (int d = 1; d < n_; ++d)
+      if (gets(to(d)).count != 0)
+        wire(to(d)).post(call_.bytes(chunk), refer ? call_.args().input_reference : 0);
   }
 
   /// The chunk that a rank shared: this rank's own, the slot, or the peer's own memory.
   TREERING_DEVICE const std::byte* shared(int rank, Chunk chunk) const {
     if (rank == me_) return call_.input(chunk.begin);
-    const Reference reference = wire(rank).next_post().input;
-    if (reference == 0) return wire(rank).incoming(call_.bytes(chunk));
-    return resolve(rank, reference) + (call_.input(chunk.begin) - call_.input(0));
+    const Wire<Group> from = wire(rank);
+    const Reference reference = from.next_post().input;
+    if (reference == 0) return from.incoming(call_.bytes(chunk));
+    return from.resolve(reference) + call_.bytes(chunk.begin);
   }
 
-  /// Tells every peer where this rank's buffers lie, and waits until all have done so. True, on all
-  /// ranks alike, if everyone's are registered: then input_of and output_of are good until
-  /// release().
-  TREERING_DEVICE bool offer() {
+  /// Tells every peer where the chunk of the input lies that it is to get, `chunk_to(peer)`, and where in
+  /// the output the chunk belongs that it is to bring, `chunk_from(peer)`; waits until all have done so.
+  /// The call fails if two ranks do not agree on a size. True, on all ranks alike, if all of the memory that
+  /// is to be accessed is registered: then input_of and output_of are good until release(). False: the offers
+  /// are over, and data must be staged.
+  template <class ChunkTo, class ChunkFrom>
+  TREERING_DEVICE bool offer(Access access, ChunkTo chunk_to, ChunkFrom chunk_from) {
+    own_input_ = chunk_to(me_).begin;
+    own_output_ = chunk_from(me_).begin;
     if (!await_credits()) return false;
-    for (int d = 1; d < n_; ++d)
-      wire(to(d)).post(0, call_.args().input_reference, call_.args().output_reference);
-    if (!await_posts()) return false;
-    bool all = call_.args().input_reference != 0 && call_.args().output_reference != 0;
+    for (int d = 1; d < n_; ++d) {
+      const Chunk gets = chunk_to(to(d)), brings = chunk_from(to(d));
+      wire(to(d)).post(call_.bytes(gets), moved(call_.args().input_reference, gets),
+                       moved(call_.args().output_reference, brings));
+    }
+    if (!await_posts() || !sizes_match(chunk_from)) return false;
+    bool all = accessible(access, call_.args().input_reference, call_.args().output_reference);
     for (int d = 1; d < n_; ++d) {
       const Post& theirs = wire(to(d)).next_post();
-      all = all && theirs.input != 0 && theirs.output != 0;
+      all = all && accessible(access, theirs.input, theirs.output);
     }
     call_.note_direct(all);
+    if (!all) release();
     return all;
   }
+  /// Where the chunk lies that a rank has for this one; where the chunk goes that this rank has for it.
   TREERING_DEVICE const std::byte* input_of(int rank) const {
-    return rank == me_ ? call_.args().input : resolve(rank, wire(rank).next_post().input);
+    return rank == me_ ? call_.input(own_input_) : wire(rank).resolve(wire(rank).next_post().input);
   }
   TREERING_DEVICE std::byte* output_of(int rank) const {
-    return rank == me_ ? call_.args().output : resolve(rank, wire(rank).next_post().output);
+    return rank == me_ ? call_.output(own_output_)
+                       : wire(rank).resolve(wire(rank).next_post().output);
   }
 
   /// A slot is free on every wire.
-  TREERING_DEVICE bool await_credits() {
-    for (int d = 1; d < n_; ++d) wire(to(d)).await_credit();
+  TREERING_DEVICE bool await_credits() { return await_credits(everyone); }
+  template <class ChunkOf>
+  TREERING_DEVICE bool await_credits(ChunkOf chunk_of) {
+    for (int d = 1; d < n_; ++d)
+      if (chunk_of(to(d)).count != 0) wire(to(d)).await_credit();
     return call_.agree();
   }
 
@@ -86,19 +117,28 @@ class Mesh {
   template <class ChunkOf>
   TREERING_DEVICE void post(ChunkOf chunk_of) {
     call_.complete();
-    for (int d = 1; d < n_; ++d) wire(to(d)).post(call_.bytes(chunk_of(to(d))));
+    for (int d = 1; d < n_; ++d) {
+      const Chunk chunk = chunk_of(to(d));
+      if (chunk.count != 0) wire(to(d)).post(call_.bytes(chunk));
+    }
   }
 
   /// The next message of every peer is here.
-  TREERING_DEVICE bool await_posts() {
-    for (int d = 1; d < n_; ++d) wire(from(d)).await_post();
+  TREERING_DEVICE bool await_posts() { return await_posts(everyone); }
+  template <class ChunkOf>
+  TREERING_DEVICE bool await_posts(ChunkOf chunk_of) {
+    for (int d = 1; d < n_; ++d)
+      if (chunk_of(from(d)).count != 0) wire(from(d)).await_post();
     return call_.agree();
   }
 
   /// Every peer's current message has been consumed.
-  TREERING_DEVICE void release() {
+  TREERING_DEVICE void release() { release(everyone); }
+  template <class ChunkOf>
+  TREERING_DEVICE void release(ChunkOf chunk_of) {
     call_.complete();
-    for (int d = 1; d < n_; ++d) wire(from(d)).release();
+    for (int d = 1; d < n_; ++d)
+      if (chunk_of(from(d)).count != 0) wire(from(d)).release();
   }
 
   /// What a rank brings to a fold of `chunk`: this rank its input, a peer its message.
@@ -110,10 +150,10 @@ class Mesh {
     return rank == me_ ? call_.output(chunk.begin) : wire(rank).outgoing(call_.bytes(chunk));
   }
 
-  /// Waits for every peer's message and copies it to a chunk of the output: `chunk_of(peer)`.
+  /// Waits for every peer's message and copies it to a chunk of the output.
   template <class ChunkOf>
   TREERING_DEVICE void collect(ChunkOf chunk_of) {
-    if (!await_posts()) return;
+    if (!await_posts(chunk_of)) return;
     for (int d = 1; d < n_; ++d) {
       const int peer = from(d);
       const Chunk chunk = chunk_of(peer);
@@ -121,7 +161,7 @@ class Mesh {
           1, [&](int) { return wire(peer).incoming(call_.bytes(chunk)); },  //
           1, [&](int) { return call_.output(chunk.begin); }, chunk.count);
     }
-    release();
+    release(chunk_of);
   }
 
   /// Every peer has consumed all messages of this rank.
@@ -131,8 +171,8 @@ class Mesh {
   }
 
   /// At the end of a call that used share().
-  TREERING_DEVICE void settle(Chunk chunk) {
-    if (by_reference(chunk)) await_released();
+  TREERING_DEVICE void settle() {
+    if (referred_) await_released();
   }
 
   /// The peer at distance 1 … n-1 going up from this rank, and going down.
@@ -140,20 +180,33 @@ class Mesh {
   TREERING_DEVICE int from(int distance) const { return (me_ + n_ - distance) % n_; }
 
  private:
+  /// Chunks of messages that all peers get, whatever is in them.
+  TREERING_DEVICE static Chunk everyone(int /*peer*/) { return {0, 1}; }
+
   /// A registered input need not be copied, unless the result replaces it or it fits a post.
   TREERING_DEVICE bool by_reference(Chunk chunk) const {
     return call_.args().input_reference != 0 && call_.args().input != call_.args().output &&
            call_.bytes(chunk) > inline_bytes;
   }
 
-  TREERING_DEVICE std::byte* resolve(int rank, Reference reference) const {
-    const std::uint64_t region = reference >> reference_offset_bits;
-    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
-    return call_.view().regions[rank].base[region] + offset;
+  TREERING_DEVICE static bool accessible(Access access, Reference input, Reference output) {
+    return (access == Access::outputs || input != 0) && (access == Access::inputs || output != 0);
+  }
+
+  TREERING_DEVICE Reference moved(Reference buffer, Chunk chunk) const {
+    return buffer == 0 ? 0 : buffer + call_.bytes(chunk.begin);
+  }
+
+  template <class ChunkFrom>
+  TREERING_DEVICE bool sizes_match(ChunkFrom chunk_from) {
+    for (int d = 1; d < n_; ++d) wire(from(d)).expect(call_.bytes(chunk_from(from(d))));
+    return call_.agree();
   }
 
   Call<Group>& call_;
   int n_, me_;
+  std::size_t own_input_ = 0, own_output_ = 0;
+  bool referred_ = false;
 };
 
 }  // namespace treering

@@ -36,12 +36,12 @@ class RingWire {
   }
   /// prev ∘ input → output; completes the reduction
   TREERING_DEVICE void recv_reduce_copy(const std::byte* input, std::byte* output, Chunk chunk) {
-    step<true, false>(chunk, input, output, true);
+    step<true, false>(chunk, input, output, completes);
   }
   /// prev ∘ input → output and next; completes the reduction
   TREERING_DEVICE void recv_reduce_copy_send(const std::byte* input, std::byte* output,
                                              Chunk chunk) {
-    step<true, true>(chunk, input, output, true);
+    step<true, true>(chunk, input, output, completes);
   }
   /// prev → output and next
   TREERING_DEVICE void recv_copy_send(std::byte* output, Chunk chunk) {
@@ -49,6 +49,8 @@ class RingWire {
   }
 
  private:
+  static constexpr bool completes = true;
+
   template <bool receive, bool transmit>
   TREERING_DEVICE void step(Chunk chunk, const std::byte* input, std::byte* output,
                             bool last = false) {
@@ -61,7 +63,11 @@ class RingWire {
     call_.fold(
         receive && input != nullptr ? 2 : 1, [&](int i) { return i == 0 ? from : input; },
         transmit && output != nullptr ? 2 : 1, [&](int i) { return i == 0 ? to : output; },
-        chunk.count, last);
+        chunk.count,
+        {.own = input == nullptr ? -1
+                : receive        ? 1
+                                 : 0,
+         .last = last});
     call_.complete();
     if constexpr (receive) prev_.release();
     if constexpr (transmit) next_.post(bytes);

@@ -8,6 +8,7 @@
 
 #include "kernels/wire/board.hpp"
 #include "kernels/wire/post.hpp"
+#include "plan/chunks.hpp"
 
 namespace treering {
 
@@ -15,6 +16,7 @@ namespace treering {
 enum class Failure : std::uint8_t {
   none,
   mismatch,     ///< the peer's call word differs from ours
+  sizes,        ///< the peer sends more or less than we expect
   peer_failed,  ///< the peer's board says that its communicator is broken
   peer_closed,  ///< the peer left
   aborted,      ///< our own abort word was raised
@@ -25,7 +27,8 @@ struct alignas(line_bytes) Verdict {
   std::uint64_t failure;  ///< a Failure
   std::uint64_t peer;
   std::uint64_t sequence;
-  std::uint64_t direct;  ///< 1: the latest call accessed the ranks' buffers directly
+  std::uint64_t direct;        ///< 1: the latest call accessed the ranks' buffers directly
+  std::uint64_t theirs, ours;  ///< bytes that the peer sends, and that we expect, if they differ
 };
 
 inline constexpr int region_count = 16;
@@ -57,6 +60,9 @@ struct CallArgs {
   const std::byte* input;
   std::byte* output;
   Reference input_reference, output_reference;
+  /// [size]: where each rank's part lies. Null: `count` elements each, one after the other.
+  const Chunk* input_parts;
+  const Chunk* output_parts;
   std::uint32_t hash;  ///< hash(call)
   bool streaming;      ///< bypass the caches when storing results (host): the data exceeds them
 };

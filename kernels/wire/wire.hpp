@@ -35,6 +35,13 @@ class Wire {
     if (call_.ok() && post.word != call_.word()) call_.fail(Failure::mismatch, peer_);
   }
 
+  /// The message that has come must have that many bytes.
+  TREERING_DEVICE void expect(std::size_t bytes) {
+    if (!call_.group().is_leader() || !call_.ok()) return;
+    const std::uint64_t theirs = next_post().bytes;
+    if (theirs != bytes) call_.fail(Failure::sizes, peer_, theirs, bytes);
+  }
+
   /// The peer has released everything that was posted to it.
   TREERING_DEVICE void await_released() {
     if (!call_.group().is_leader()) return;
@@ -72,6 +79,13 @@ class Wire {
   /// The post of the message that is to be released next.
   TREERING_DEVICE const Post& next_post() const {
     return edge_.from.posts[edge_.received & (call_.view().shape.slots - 1)];
+  }
+
+  /// Where the peer's memory lies in which that reference was made.
+  TREERING_DEVICE std::byte* resolve(Reference reference) const {
+    const std::uint64_t region = reference >> reference_offset_bits;
+    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
+    return call_.view().regions[peer_].base[region] + offset;
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "perf/bench/cases.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "perf/patterns.hpp"
@@ -25,15 +26,30 @@ std::vector<std::size_t> sizes(const Options& o) {
 }
 
 /// True if a rank's buffers are cut into a share for each rank.
-bool has_shares(Collective collective) { return collective != Collective::all_reduce; }
+bool has_shares(Collective collective) {
+  return collective != Collective::all_reduce && collective != Collective::broadcast &&
+         collective != Collective::reduce;
+}
 
-Case make_case(Collective collective, DataType type, ReduceOp op, std::size_t size, int ranks) {
-  const std::size_t shares = has_shares(collective) ? static_cast<std::size_t>(ranks) : 1;
-  const std::size_t count = size / size_of(type) / shares;
-  return {collective, type, op, count, count * shares * size_of(type)};
+Case make_case(Case c, std::size_t size, int ranks) {
+  const std::size_t shares = has_shares(c.collective) ? static_cast<std::size_t>(ranks) : 1;
+  c.count = size / size_of(c.type) / shares;
+  c.bytes = most_elements(timed_pattern(c, ranks)) * size_of(c.type);
+  return c;
 }
 
 }  // namespace
+
+Pattern timed_pattern(const Case& c, int ranks) {
+  return {.collective = c.collective,
+          .type = c.type,
+          .op = c.op,
+          .ranks = ranks,
+          .count = c.count,
+          .seed = 1,
+          .root = std::max(c.root, 0),
+          .symmetric = true};
+}
 
 std::vector<Case> make_cases(const Options& o) {
   std::vector<Case> cases;
@@ -43,10 +59,12 @@ std::vector<Case> make_cases(const Options& o) {
       continue;
     }
     const auto ops = reduces(collective) ? o.ops : std::vector{ReduceOp::sum};
+    const auto roots = has_root(collective) ? o.roots : std::vector{-1};
     for (const DataType type : o.types)
       for (const ReduceOp op : ops)
-        for (const std::size_t size : sizes(o))
-          cases.push_back(make_case(collective, type, op, size, o.ranks));
+        for (const int root : roots)
+          for (const std::size_t size : sizes(o))
+            cases.push_back(make_case({collective, type, op, 0, 0, root}, size, o.ranks));
   }
   return cases;
 }
@@ -56,6 +74,9 @@ double bus_factor(Collective collective, int ranks) {
   switch (collective) {
     case Collective::all_reduce:
       return 2 * others;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return 1;
     case Collective::barrier:
       return 0;
     default:
@@ -64,7 +85,15 @@ double bus_factor(Collective collective, int ranks) {
 }
 
 const char* bus_formula(Collective collective) {
-  return collective == Collective::all_reduce ? "2(n-1)/n" : "(n-1)/n";
+  switch (collective) {
+    case Collective::all_reduce:
+      return "2(n-1)/n";
+    case Collective::broadcast:
+    case Collective::reduce:
+      return "1";
+    default:
+      return "(n-1)/n";
+  }
 }
 
 double bandwidth(std::size_t bytes, double seconds) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "perf/bench/options.hpp"
+#include "perf/patterns.hpp"
 
 namespace treering::perf {
 
@@ -17,7 +18,11 @@ struct Case {
   ReduceOp op;        ///< counts only if the collective reduces
   std::size_t count;  ///< of the API's call: a rank's share where there are shares
   std::size_t bytes;  ///< the larger of a rank's send and receive buffers; 0 for a barrier
+  int root = -1;      ///< -1: the collective has none
 };
+
+/// The data of the calls that are timed; uneven parts are the same in all of them.
+Pattern timed_pattern(const Case&, int ranks);
 
 /// Every collective, with every type, operator and size that makes a difference to it. Sizes are
 /// rounded down to whole elements, the same number for each rank.

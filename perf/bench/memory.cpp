@@ -78,7 +78,7 @@ std::uint64_t Region::changed_input(const Pattern& p, int rank, std::size_t begi
 std::uint64_t Region::wrong_output(const Pattern& p, int rank, std::size_t offset) const {
   const std::size_t size = size_of(p.type);
   std::uint64_t wrong = 0;
-  for_pieces(output_elements(p), piece_bytes / size, [&](std::size_t done, std::size_t some) {
+  for_pieces(output_elements(p, rank), piece_bytes / size, [&](std::size_t done, std::size_t some) {
     device().copy_now(piece(), at(offset + done * size), some * size);
     wrong += count_wrong(p, rank, done, some, piece());
   });

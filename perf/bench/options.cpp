@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <numeric>
 
 #include "base/units.hpp"
 #include "kernels/ops/fold.hpp"
@@ -75,14 +76,18 @@ void understand_sizes(const Arguments& a, Options& o) {
   if (o.step_bytes == 0) refuse("--stepbytes is 0, but must be at least 1.");
 }
 
-/// No collective has a root yet; the option is there for scripts that pass it to all of them alike.
-void check_root(const Arguments& a) {
-  if (a.root == "all") return;
+std::vector<int> roots(const Arguments& a) {
+  if (a.root == "all") {
+    std::vector<int> all(static_cast<std::size_t>(a.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
   int root = -1;
   const auto [end, error] = std::from_chars(a.root.data(), a.root.data() + a.root.size(), root);
   if (error != std::errc() || *end != '\0' || root < 0 || root >= a.ranks)
     refuse(
         fmt::format("--root is '{}', but must be a rank, 0 to {}, or all.", a.root, a.ranks - 1));
+  return {root};
 }
 
 }  // namespace
@@ -92,7 +97,10 @@ void declare(CLI::App& command, Arguments& a) {
   command.add_option("collective", a.collective)
       ->required()
       ->type_name("")
-      ->description("all_reduce, reduce_scatter, all_gather, all_to_all, barrier, or all");
+      ->description(
+          "all_reduce, reduce_scatter, all_gather, all_to_all (these three with _v as well: uneven "
+          "parts), "
+          "broadcast, reduce, gather, scatter, barrier, or all");
   std::string group = "Ranks";
   const auto add = [&](const char* names, auto& value, const char* kind, const char* help) {
     return command.add_option(names, value, help)->type_name(kind)->group(group);
@@ -126,7 +134,9 @@ void declare(CLI::App& command, Arguments& a) {
   add_switch("--registered", a.registered,
              "buffers of Treering's allocator (1) or plain memory (0)");
   add("--algorithm", a.algorithm, "NAME",
-      "ring, one_shot, two_shot, direct …, not Treering's choice");
+      "ring, tree, one_shot, two_shot, direct …, not Treering's choice");
+  add_switch("--deterministic", a.deterministic,
+             "sums that depend on nothing but inputs and rank order (0)");
 
   group = "Timing";
   add("-n,--iters", a.iterations, "N", "timed iterations (20)");
@@ -165,7 +175,8 @@ Options understand(const Arguments& a) {
   o.types = values(a.type, parse_data_type, data_types);
   if (!a.algorithm.empty()) o.algorithm = parse_algorithm(a.algorithm);
   understand_sizes(a, o);
-  check_root(a);
+  o.roots = roots(a);
+  o.deterministic = a.deterministic == 1;
   o.threads = a.threads;
   o.registered = a.registered == 1;
   o.rewrite = a.rewrite == 1;

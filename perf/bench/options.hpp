@@ -25,7 +25,9 @@ struct Options {
   int iterations = 20, warmups = 5, calls_per_iteration = 1, checks = 1;
   std::vector<ReduceOp> ops;
   std::vector<DataType> types;
+  std::vector<int> roots = {0};  ///< for collectives that have one
   std::optional<Algorithm> algorithm;
+  bool deterministic = false;
   bool registered = true;  ///< buffers of Treering's allocator, not plain memory
   bool rewrite = false;    ///< inputs are written anew before each timed iteration
   bool pin = true;         ///< each rank stays on its share of the cores
@@ -40,7 +42,7 @@ struct Arguments {
   std::string collective, minbytes, maxbytes, stepbytes, factor;
   std::string op = "sum", type = "f32", root = "0", algorithm, json;
   int ranks = 2, iterations = 20, warmups = 5, calls_per_iteration = 1, checks = 1;
-  int registered = 1, rewrite = 0;
+  int registered = 1, rewrite = 0, deterministic = 0;
   std::optional<int> pin;
   bool threads = false, procs = false;
   std::string worker;  ///< hidden: this process is a rank; see workers.hpp

@@ -58,7 +58,7 @@ std::string format_row(const Row& row, int ranks, bool checked) {
   const Case& c = row.what;
   const bool is_barrier = c.collective == Collective::barrier;
   return fmt::format(layout, c.bytes, c.count, is_barrier ? "none" : name(c.type),
-                     reduces(c.collective) ? name(c.op) : "none", -1, algorithm_text(row),
+                     reduces(c.collective) ? name(c.op) : "none", c.root, algorithm_text(row),
                      wire_text(row), format_half(row.out_of_place, c, ranks, checked),
                      format_half(row.in_place, c, ranks, checked));
 }

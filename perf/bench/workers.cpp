@@ -81,6 +81,7 @@ void run_rank(const Options& options, const std::vector<Case>& cases, Communicat
 treering::Options communicator_options(const Options& options) {
   treering::Options how;
   if (options.all()) how.algorithm = options.algorithm;
+  how.deterministic = options.deterministic;
   return how;
 }
 

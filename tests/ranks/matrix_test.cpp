@@ -16,8 +16,14 @@ constexpr DataType types[] = {DataType::u8,  DataType::i8,  DataType::i32, DataT
                               DataType::f32, DataType::f64};
 constexpr ReduceOp operators[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
                                   ReduceOp::avg};
-constexpr Collective movers[] = {Collective::all_gather, Collective::all_to_all};
-constexpr Collective reducers[] = {Collective::all_reduce, Collective::reduce_scatter};
+
+/// Every collective that moves data.
+std::vector<Collective> movers_and_reducers() {
+  std::vector<Collective> all;
+  for (int i = 0; i < collectives; ++i)
+    if (const auto c = static_cast<Collective>(i); c != Collective::barrier) all.push_back(c);
+  return all;
+}
 
 class Matrix : public testing::TestWithParam<int> {};
 
@@ -25,7 +31,7 @@ class Matrix : public testing::TestWithParam<int> {};
 void check_placements(Team& team, Case one) {
   for (const bool in_place : {false, true})
     for (const bool registered : {false, true}) {
-      one.in_place = in_place;
+      one.in_place = one.pattern.symmetric = in_place;
       one.registered = registered;
       check(team, one);
     }
@@ -39,8 +45,7 @@ void check_algorithms(Team& team, const Pattern& pattern, std::size_t offset) {
 TEST_P(Matrix, AwkwardSizes) {
   Team team(GetParam());
   std::uint64_t seed = 1;
-  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
-                                      Collective::all_gather, Collective::all_to_all})
+  for (const Collective collective : movers_and_reducers())
     for (const std::size_t count : {0, 1, 3, 7, 64, 65, 1000, 4099})
       for (const std::size_t offset : {0, 1})
         check_algorithms(team,
@@ -49,20 +54,20 @@ TEST_P(Matrix, AwkwardSizes) {
                           .op = ReduceOp::sum,
                           .ranks = team.size(),
                           .count = count,
-                          .seed = seed++},
+                          .seed = seed++,
+                          .root = static_cast<int>(seed) % team.size()},
                          offset);
 }
 
 TEST_P(Matrix, TypesAndOperators) {
   Team team(GetParam());
   std::uint64_t seed = 100;
-  for (const DataType type : types) {
-    for (const Collective collective : reducers)
-      for (const ReduceOp op : operators)
+  for (const DataType type : types)
+    for (const Collective collective : movers_and_reducers())
+      for (const ReduceOp op : operators) {
+        if (!reduces(collective) && op != ReduceOp::sum) continue;
         check_algorithms(team, {collective, type, op, team.size(), 131, seed++}, 1);
-    for (const Collective collective : movers)
-      check_algorithms(team, {collective, type, ReduceOp::sum, team.size(), 131, seed++}, 1);
-  }
+      }
 }
 
 /// Sums that must be rounded: all ranks get the same bits, and those that fold all ranks at once get the
@@ -88,7 +93,7 @@ TEST_P(Matrix, RoundedSumsHaveTheSameBits) {
       comm.all_reduce(in[r].data(), out[r].data(), count, DataType::f32, ReduceOp::sum, how);
     });
     for (std::size_t r = 1; r < n; ++r) EXPECT_EQ(out[r], out[0]) << "rank " << r;
-    if (algorithm != Algorithm::ring) {
+    if (folds_at_once(Collective::all_reduce, algorithm)) {
       EXPECT_EQ(out[0], in_rank_order);
     }
   }
@@ -98,8 +103,7 @@ TEST_P(Matrix, RoundedSumsHaveTheSameBits) {
 TEST_P(Matrix, ManySlots) {
   Team team(GetParam());
   const std::size_t count = 400'009 / static_cast<std::size_t>(team.size());
-  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
-                                      Collective::all_gather, Collective::all_to_all})
+  for (const Collective collective : movers_and_reducers())
     check_algorithms(team, {collective, DataType::bf16, ReduceOp::max, team.size(), count, 7}, 0);
 }
 
@@ -120,11 +124,12 @@ TEST_P(Matrix, RandomSequence) {
   std::mt19937_64 random(seed + static_cast<std::uint64_t>(GetParam()));
   const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
   for (int i = 0; i < 200; ++i) {
-    const Collective collective = random() % 2 != 0 ? pick(movers) : pick(reducers);
+    const Collective collective = pick(movers_and_reducers());
     Case one{.pattern = {collective, pick(types), pick(operators), team.size(), random() % 3000,
                          random()}};
+    one.pattern.root = static_cast<int>(random() % static_cast<unsigned>(team.size()));
     if (random() % 3 != 0) one.algorithm = pick(algorithms_of(collective));
-    one.in_place = random() % 2 != 0;
+    one.in_place = one.pattern.symmetric = random() % 2 != 0;
     one.registered = random() % 2 != 0;
     one.offset = random() % 3;
     check(team, one);

@@ -10,6 +10,7 @@
 
 #include "base/rank_list.hpp"
 #include "kernels/exec/device.hpp"
+#include "perf/call.hpp"
 #include "tests/ranks/guarded.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/team.hpp"
@@ -182,8 +183,8 @@ Pattern pattern(const Called& call, int size) {
 struct Buffers {
   Buffers(const Called& call, int size, bool registered)
       : call_pattern(pattern(call, size)),
-        input(input_elements(call_pattern) * size_of(call.type), registered),
-        output(output_elements(call_pattern) * size_of(call.type), registered) {}
+        input(most_elements(call_pattern) * size_of(call.type), registered),
+        output(most_elements(call_pattern) * size_of(call.type), registered) {}
 
   Pattern call_pattern;
   Guarded input, output;

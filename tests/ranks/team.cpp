@@ -7,42 +7,50 @@
 #include <cstring>
 #include <exception>
 
+#include "perf/call.hpp"
 #include "tests/ranks/guarded.hpp"
 
 namespace treering::test {
 namespace {
 
-Guarded guarded(std::size_t elements, const Case& one) {
+Guarded guarded(const Case& one) {
   const std::size_t element = size_of(one.pattern.type);
-  return Guarded(elements * element, one.registered, one.offset * element);
+  return Guarded(most_elements(one.pattern) * element, one.registered, one.offset * element);
 }
 
-/// One rank's buffers; in place both are parts of one.
+/// One rank's buffers, as large as any rank's; in place both are parts of one.
 struct Buffers {
-  Buffers(const Case& one, int rank)
-      : output(guarded(one.in_place
-                           ? std::max(input_elements(one.pattern), output_elements(one.pattern))
-                           : output_elements(one.pattern),
-                       one)) {
-    if (!one.in_place) input.emplace(guarded(input_elements(one.pattern), one));
-    const std::size_t element = size_of(one.pattern.type);
-    in = one.in_place ? output.data() + in_place_input(one.pattern, rank) * element : input->data();
-    out =
-        one.in_place ? output.data() + in_place_output(one.pattern, rank) * element : output.data();
-    fill_input(one.pattern, rank, 0, input_elements(one.pattern), in);
+  Buffers(const Case& one, int rank) : output(guarded(one)) {
+    const Pattern& p = one.pattern;
+    if (!one.in_place) input.emplace(guarded(one));
+    const std::size_t element = size_of(p.type);
+    in = one.in_place ? output.data() + in_place_input(p, rank) * element : input->data();
+    out = one.in_place ? output.data() + in_place_output(p, rank) * element : output.data();
+    fill_input(p, rank, 0, input_elements(p, rank), in);
   }
 
   /// What is wrong after the call; empty if nothing is.
   std::string faults(const Case& one, int rank) {
     const Pattern& p = one.pattern;
     std::string text;
-    if (const auto wrong = count_wrong(p, rank, 0, output_elements(p), out))
+    if (const auto wrong = count_wrong(p, rank, 0, output_elements(p, rank), out))
       text += fmt::format(" {} elements of the output are wrong;", wrong);
-    if (input && count_changed(p, rank, 0, input_elements(p), in) != 0)
-      text += " the input was changed;";
+    if (!input_kept(p, rank)) text += " the input was changed;";
     if (!output.intact() || (input && !input->intact()))
       text += " bytes around a buffer were touched;";
+    if (input && output_elements(p, rank) == 0 && !output.untouched())
+      text += " an output that is not this rank's was written;";
     return text.empty() ? text : fmt::format("rank {}, {}:{}", rank, one.text(), text);
+  }
+
+  /// In place what lies beside the output must be kept.
+  bool input_kept(const Pattern& p, int rank) const {
+    const std::size_t all = input_elements(p, rank);
+    if (input) return count_changed(p, rank, 0, all, in) == 0;
+    const std::size_t before = std::min(in_place_output(p, rank), all);
+    const std::size_t after = std::min(before + output_elements(p, rank), all);
+    return count_changed(p, rank, 0, before, in) == 0 &&
+           count_changed(p, rank, after, all - after, in + after * size_of(p.type)) == 0;
   }
 
   Guarded output;
@@ -51,22 +59,6 @@ struct Buffers {
 };
 
 }  // namespace
-
-void make_call(Communicator& comm, const Pattern& p, const void* in, void* out,
-               const CallOptions& how) {
-  switch (p.collective) {
-    case Collective::all_reduce:
-      return comm.all_reduce(in, out, p.count, p.type, p.op, how);
-    case Collective::reduce_scatter:
-      return comm.reduce_scatter(in, out, p.count, p.type, p.op, how);
-    case Collective::all_gather:
-      return comm.all_gather(in, out, p.count, p.type, how);
-    case Collective::all_to_all:
-      return comm.all_to_all(in, out, p.count, p.type, how);
-    case Collective::barrier:
-      return comm.barrier(how);
-  }
-}
 
 Team::Team(int size, const Options& options)
     : ranks_(Communicator::create_local(size, options)), streams_(static_cast<std::size_t>(size)) {}
@@ -84,9 +76,9 @@ void Team::synchronize() {
 }
 
 std::string Case::text() const {
-  return fmt::format("{} {} {} × {}, {} ranks, {}, {}, {}, offset {}, seed {}",
+  return fmt::format("{} {} {} × {}, {} ranks, {}, root {}, {}, {}, offset {}, seed {}",
                      name(pattern.collective), name(pattern.op), name(pattern.type), pattern.count,
-                     pattern.ranks, algorithm ? name(*algorithm) : "automatic",
+                     pattern.ranks, algorithm ? name(*algorithm) : "automatic", pattern.root,
                      in_place ? "in place" : "out of place", registered ? "registered" : "private",
                      offset, pattern.seed);
 }

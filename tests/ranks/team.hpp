@@ -57,9 +57,6 @@ class Team {
   std::vector<Stream> streams_;
 };
 
-/// The call that a pattern describes.
-void make_call(Communicator&, const Pattern&, const void* in, void* out, const CallOptions& how);
-
 /// One call, and where its buffers lie.
 struct Case {
   Pattern pattern;

@@ -90,7 +90,7 @@ TEST(Names, UnknownOnesAreRefusedWithTheValidOnes) {
   EXPECT_STREQ(error_of([] { parse_reduce_op(""); }).what(),
                "There is no reduction ''. Valid: sum, prod, min, max, avg.");
   EXPECT_THAT(error_of([] { parse_collective("all_reduc"); }).what(), HasSubstr("all_reduce, "));
-  EXPECT_THAT(error_of([] { parse_algorithm("Ring"); }).what(), HasSubstr("Valid: ring, one_shot"));
+  EXPECT_THAT(error_of([] { parse_algorithm("Ring"); }).what(), HasSubstr("Valid: ring, tree, one_shot"));
 }
 
 TEST(Types, HaveTheirSizes) {

@@ -281,22 +281,88 @@ TEST(Patterns, ASingleWrongBitIsOneWrongElement) {
   EXPECT_EQ(count_wrong(p, 0, 0, 100, memory.data()), 2u);
 }
 
+/// A collective's buffers: elements of rank 2's input and output, and their places in place, for three ranks, 10
+/// elements and root 1.
+struct Shape {
+  Collective collective;
+  std::size_t input, output, in_place_input, in_place_output;
+};
+
 TEST(Patterns, SizesAndPlacesOfBuffers) {
-  const auto of = [](Collective c) { return Pattern{c, DataType::f32, ReduceOp::sum, 3, 10, 1}; };
-  EXPECT_EQ(input_elements(of(Collective::all_reduce)), 10u);
-  EXPECT_EQ(output_elements(of(Collective::all_reduce)), 10u);
-  EXPECT_EQ(input_elements(of(Collective::reduce_scatter)), 30u);
-  EXPECT_EQ(output_elements(of(Collective::reduce_scatter)), 10u);
-  EXPECT_EQ(input_elements(of(Collective::all_gather)), 10u);
-  EXPECT_EQ(output_elements(of(Collective::all_gather)), 30u);
-  EXPECT_EQ(input_elements(of(Collective::all_to_all)), 30u);
-  EXPECT_EQ(output_elements(of(Collective::all_to_all)), 30u);
-  EXPECT_EQ(input_elements(of(Collective::barrier)), 0u);
-  EXPECT_EQ(in_place_input(of(Collective::all_gather), 2), 20u);
-  EXPECT_EQ(in_place_output(of(Collective::all_gather), 2), 0u);
-  EXPECT_EQ(in_place_input(of(Collective::reduce_scatter), 2), 0u);
-  EXPECT_EQ(in_place_output(of(Collective::reduce_scatter), 2), 20u);
-  EXPECT_EQ(in_place_output(of(Collective::all_to_all), 2), 0u);
+  const auto expect = [](const Shape& shape, int rank) {
+    Pattern p{shape.collective, DataType::f32, ReduceOp::sum, 3, 10, 1};
+    p.root = 1;
+    SCOPED_TRACE(testing::Message() << name(p.collective) << " rank " << rank);
+    EXPECT_EQ(input_elements(p, rank), shape.input);
+    EXPECT_EQ(output_elements(p, rank), shape.output);
+    EXPECT_EQ(in_place_input(p, rank), shape.in_place_input);
+    EXPECT_EQ(in_place_output(p, rank), shape.in_place_output);
+  };
+  expect({Collective::all_reduce, 10, 10, 0, 0}, 2);
+  expect({Collective::reduce_scatter, 30, 10, 0, 20}, 2);
+  expect({Collective::all_gather, 10, 30, 20, 0}, 2);
+  expect({Collective::all_to_all, 30, 30, 0, 0}, 2);
+  expect({Collective::barrier, 0, 0, 0, 0}, 2);
+  expect({Collective::broadcast, 10, 10, 0, 0}, 1);
+  expect({Collective::broadcast, 0, 10, 0, 0}, 2);
+  expect({Collective::reduce, 10, 10, 0, 0}, 1);
+  expect({Collective::reduce, 10, 0, 0, 0}, 2);
+  expect({Collective::gather, 10, 30, 10, 0}, 1);
+  expect({Collective::gather, 10, 0, 0, 0}, 2);
+  expect({Collective::scatter, 30, 10, 0, 10}, 1);
+  expect({Collective::scatter, 0, 10, 0, 0}, 2);
+}
+
+std::size_t sum(const std::vector<std::size_t>& counts, int first) {
+  return std::accumulate(counts.begin(), counts.begin() + first, std::size_t{0});
+}
+
+TEST(Patterns, UnevenPartsAgreeBetweenRanks) {
+  for (const bool symmetric : {false, true}) {
+    Pattern p{Collective::all_to_all_v, DataType::f32, ReduceOp::sum, 5, 100, 9};
+    p.symmetric = symmetric;
+    std::set<std::size_t> different;
+    for (int from = 0; from < 5; ++from)
+      for (int to = 0; to < 5; ++to) {
+        const auto sent = sent_counts(p, from)[static_cast<std::size_t>(to)];
+        EXPECT_EQ(sent, received_counts(p, to)[static_cast<std::size_t>(from)]);
+        EXPECT_LE(sent, 200u);
+        if (symmetric) {
+          EXPECT_EQ(sent, sent_counts(p, to)[static_cast<std::size_t>(from)]);
+        }
+        different.insert(sent);
+      }
+    EXPECT_GT(different.size(), 8u);
+    EXPECT_TRUE(different.contains(0));
+    EXPECT_EQ(input_elements(p, 3), sum(sent_counts(p, 3), 5));
+    EXPECT_EQ(output_elements(p, 3), sum(received_counts(p, 3), 5));
+  }
+  const Pattern gathered{Collective::all_gather_v, DataType::f32, ReduceOp::sum, 5, 100, 9};
+  EXPECT_EQ(received_counts(gathered, 0), received_counts(gathered, 4));
+  EXPECT_EQ(input_elements(gathered, 2), received_counts(gathered, 0)[2]);
+  EXPECT_EQ(in_place_input(gathered, 2), sum(received_counts(gathered, 0), 2));
+  const Pattern scattered{Collective::reduce_scatter_v, DataType::f32, ReduceOp::sum, 5, 100, 9};
+  EXPECT_EQ(sent_counts(scattered, 0), sent_counts(scattered, 4));
+  EXPECT_EQ(output_elements(scattered, 2), sent_counts(scattered, 0)[2]);
+  EXPECT_EQ(in_place_output(scattered, 2), sum(sent_counts(scattered, 0), 2));
+}
+
+/// What arrives is what was sent, element by element.
+TEST(Patterns, ExpectedOutputsAreTheInputsOfOthers) {
+  Pattern p{Collective::all_to_all_v, DataType::u64, ReduceOp::sum, 4, 7, 11};
+  for (int to = 0; to < 4; ++to)
+    for (int from = 0; from < 4; ++from) {
+      const std::size_t in = sum(sent_counts(p, from), to), out = sum(received_counts(p, to), from);
+      for (std::size_t i = 0; i < part_count(p, from, to); ++i)
+        EXPECT_EQ(expected_bits(p, to, out + i), input_bits(p, from, in + i));
+    }
+  p.collective = Collective::scatter;
+  p.root = 2;
+  EXPECT_EQ(expected_bits(p, 3, 4), input_bits(p, 2, 3 * 7 + 4));
+  p.collective = Collective::broadcast;
+  EXPECT_EQ(expected_bits(p, 3, 4), input_bits(p, 2, 4));
+  p.collective = Collective::gather;
+  EXPECT_EQ(expected_bits(p, 2, 3 * 7 + 4), input_bits(p, 3, 4));
 }
 
 }  // namespace

@@ -4,9 +4,13 @@
 
 #include <cstddef>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "plan/chunks.hpp"
+#include "plan/neighbours.hpp"
+#include "plan/trees.hpp"
 
 namespace treering {
 namespace {
@@ -162,6 +166,113 @@ TEST(Rounds, CoverArraysPast32Bits) {
   walk(past + 1, 3, 4, std::size_t{1} << 20);
   walk(5 * past + 77, 2, 3, (std::size_t{1} << 24) + 1);
   walk(3 * past + 12345, 1, 2, past);  // a chunk past 32 bits
+}
+
+TEST(PieceOf, CoversARunOnceAndInOrder) {
+  for (const std::size_t most : {1, 3, 64})
+    for (std::size_t count = 0; count < 200; ++count) {
+      std::size_t next = 9;
+      const std::size_t pieces = pieces_of({9, count}, most);
+      for (std::size_t i = 0; i < pieces; ++i) {
+        const Chunk piece = piece_of({9, count}, i, most);
+        ASSERT_EQ(piece.begin, next);
+        ASSERT_GT(piece.count, 0u);
+        ASSERT_LE(piece.count, most);
+        next += piece.count;
+      }
+      ASSERT_EQ(next, 9 + count);
+      ASSERT_EQ(piece_of({9, count}, pieces, most).count, 0u);
+      ASSERT_EQ(piece_of({9, count}, pieces + 5, most).count, 0u);
+    }
+}
+
+std::vector<int> sizes_of_trees() {
+  std::vector<int> sizes;
+  for (int n = 1; n <= 65; ++n) sizes.push_back(n);
+  for (const int n : {127, 128, 129, 300, 1000, 1024}) sizes.push_back(n);
+  return sizes;
+}
+
+int children(const TreePlace& place) {
+  return (place.first_child >= 0 ? 1 : 0) + (place.second_child >= 0 ? 1 : 0);
+}
+
+TEST(Trees, AreTreesOfLeastDepthWithTheRootOnTop) {
+  for (const int n : sizes_of_trees())
+    for (const int root : {0, n / 2, n - 1})
+      for (const int tree : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << n << " ranks, root " << root << ", tree " << tree);
+        for (int rank = 0; rank < n; ++rank) {
+          const TreePlace place = tree_place(rank, n, root, tree);
+          ASSERT_EQ(place.parent < 0, rank == root);
+          for (const int child : {place.first_child, place.second_child})
+            if (child >= 0) {
+              ASSERT_EQ(tree_place(child, n, root, tree).parent, rank);
+            }
+          if (place.first_child >= 0) {
+            ASSERT_NE(place.first_child, place.second_child);
+          }
+          int steps = 0;
+          for (int at = rank; at != root; ++steps) {
+            ASSERT_LT(steps, tree_depth(n));
+            const int parent = tree_place(at, n, root, tree).parent;
+            const TreePlace above = tree_place(parent, n, root, tree);
+            ASSERT_TRUE(above.first_child == at || above.second_child == at);
+            at = parent;
+          }
+        }
+      }
+}
+
+/// Nobody but the root is inside both trees, so all send about as much.
+TEST(Trees, InsideOfOneIsLeafOfTheOther) {
+  for (const int n : sizes_of_trees())
+    for (int rank = 1; rank < n; ++rank) {
+      const int in_first = children(tree_place(rank, n, 0, 0)),
+                in_second = children(tree_place(rank, n, 0, 1));
+      ASSERT_TRUE(in_first == 0 || in_second == 0) << rank << " of " << n;
+    }
+}
+
+TEST(Trees, AreThoseOfThePicture) {
+  const auto expect = [](int tree, int rank, int parent, int first, int second) {
+    SCOPED_TRACE(testing::Message() << "tree " << tree << ", rank " << rank);
+    const TreePlace place = tree_place(rank, 7, 0, tree);
+    EXPECT_EQ(place.parent, parent);
+    EXPECT_EQ(place.first_child, first);
+    EXPECT_EQ(place.second_child, second);
+  };
+  expect(0, 0, -1, -1, 4);
+  expect(0, 4, 0, 2, 6);
+  expect(0, 2, 4, 1, 3);
+  expect(0, 6, 4, 5, -1);
+  expect(1, 0, -1, -1, 3);
+  expect(1, 3, 0, 5, 1);
+  expect(1, 5, 3, 6, 4);
+  expect(1, 1, 3, 2, -1);
+}
+
+/// A message needs slots at both ends, so neighbours are so from both sides.
+TEST(Neighbours, AreMutual) {
+  struct Way {
+    Collective collective;
+    Algorithm algorithm;
+  };
+  for (const auto& [collective, algorithm] :
+       {Way{Collective::all_reduce, Algorithm::ring}, Way{Collective::all_reduce, Algorithm::tree},
+        Way{Collective::all_reduce, Algorithm::two_shot},
+        Way{Collective::gather, Algorithm::direct}})
+    for (int n = 2; n <= 9; ++n) {
+      std::set<std::pair<int, int>> pairs;
+      for (int rank = 0; rank < n; ++rank)
+        for_each_neighbour(collective, algorithm, rank, n, n - 1, [&](int other) {
+          pairs.insert({rank, other});
+        });
+      for (const auto& [a, b] : pairs) {
+        EXPECT_NE(a, b);
+        EXPECT_TRUE(pairs.contains({b, a})) << n << " ranks: " << a << ", " << b;
+      }
+    }
 }
 
 }  // namespace

@@ -26,15 +26,48 @@ inline constexpr int reduce_ops = 5;
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
+  reduce_scatter_v,
   all_gather,
+  all_gather_v,
   all_to_all,
+  all_to_all_v,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
   barrier
 };
-inline constexpr int collectives = 5;
+inline constexpr int collectives = 12;
+
+/// The same with parts of one size: what a collective whose parts may be uneven does otherwise.
+TREERING_PORTABLE constexpr Collective even(Collective collective) {
+  switch (collective) {
+    case Collective::reduce_scatter_v:
+      return Collective::reduce_scatter;
+    case Collective::all_gather_v:
+      return Collective::all_gather;
+    case Collective::all_to_all_v:
+      return Collective::all_to_all;
+    default:
+      return collective;
+  }
+}
+
+/// True for collectives that combine elements with an operator.
+TREERING_PORTABLE constexpr bool reduces(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce ||
+         even(collective) == Collective::reduce_scatter;
+}
+
+/// True for collectives in which one rank, the root, gives or gets.
+TREERING_PORTABLE constexpr bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce ||
+         collective == Collective::gather || collective == Collective::scatter;
+}
 
 /// How a call does it.
-enum class Algorithm : std::uint8_t { ring, one_shot, two_shot, direct, dissemination };
-inline constexpr int algorithms = 5;
+enum class Algorithm : std::uint8_t { ring, tree, one_shot, two_shot, direct, dissemination };
+inline constexpr int algorithms = 6;
 
 /// Bytes of one element.
 TREERING_PORTABLE constexpr std::size_t size_of(DataType type) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,6 +113,8 @@ class Buffer {
 /// How a communicator is made. Everything here must be the same on all ranks.
 struct Options {
   std::optional<Algorithm> algorithm = {};  ///< used wherever the collective has it
+  /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
+  bool deterministic = false;
 };
 
 /// How one call is made.
@@ -119,6 +122,13 @@ struct CallOptions {
   Stream* stream = nullptr;  ///< null: the call returns when its result is there
   /// Must be the same on all ranks; Error{unsupported} if there is none.
   std::optional<Algorithm> algorithm = {};
+};
+
+/// Uneven parts of a buffer, one for each rank, in elements.
+struct Parts {
+  std::span<const std::size_t> counts;
+  /// Where each part begins. Empty: they follow one another.
+  std::span<const std::size_t> displacements = {};
 };
 
 /// What the latest call did, for people and benchmarks.
@@ -131,12 +141,13 @@ struct CallReport {
 /// A group of ranks that call collectives together, all in the same order. One object per rank. Any
 /// thread may call; calls of one rank take effect in the order in which they are made. Move-only.
 ///
-/// Buffers hold elements of `type` and are aligned to it. In place: all_reduce, all_to_all with
-/// output == input; reduce_scatter with output == input + rank × count; all_gather with input ==
-/// output + rank × count. Buffers that overlap in another way are refused. A count of zero is a
-/// barrier in effect; then pointers may be null. Every method throws Error: `invalid_argument`
-/// before anything is sent, the communicator stays usable; `mismatch`, `peer_lost`, `aborted` on
-/// every rank, after which it is broken.
+/// Buffers hold elements of `type` and are aligned to it. In place: output == input, but where a buffer has
+/// a part for each rank: there the other is this rank's part of it (reduce_scatter and scatter: output ==
+/// input + rank × count; all_gather and gather: input == output + rank × count). Buffers that overlap in
+/// another way are refused. Pointers may be null where nothing is read or written. Collectives without root
+/// synchronise even if all counts are zero; with a root, whoever gives may return before the others have it.
+/// Every method throws Error: `invalid_argument` before anything is sent, the communicator stays usable;
+/// `mismatch`, `peer_lost`, `aborted` on every rank, after which it is broken.
 class Communicator {
  public:
   /// Joins `world_size` ranks of this machine as number `rank`. All ranks call this, each in a
@@ -168,6 +179,28 @@ class Communicator {
   /// came from there.
   void all_to_all(const void* input, void* output, std::size_t count, DataType type,
                   const CallOptions& how = {});
+  /// The same with uneven parts. `parts` are the input's, the same on all ranks; output: this rank's count.
+  void reduce_scatter_v(const void* input, void* output, const Parts& parts, DataType type,
+                        ReduceOp op, const CallOptions& how = {});
+  /// `parts` are the output's, the same on all ranks; input: this rank's count.
+  void all_gather_v(const void* input, void* output, const Parts& parts, DataType type,
+                    const CallOptions& how = {});
+  /// `sent` are the parts of the input, `received` those of the output. What one rank sends another must be
+  /// what that one expects, else Error{mismatch} on every rank. In place both must be the same.
+  void all_to_all_v(const void* input, const Parts& sent, void* output, const Parts& received,
+                    DataType type, const CallOptions& how = {});
+  /// output[i] = the root's input[i], on every rank. Input counts on the root only.
+  void broadcast(const void* input, void* output, std::size_t count, DataType type, int root,
+                 const CallOptions& how = {});
+  /// On the root output[i] = input[i] of all ranks combined; the others' output counts for nothing.
+  void reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
+              int root, const CallOptions& how = {});
+  /// Input: count elements. On the root output: size() × count, everyone's input in rank order.
+  void gather(const void* input, void* output, std::size_t count, DataType type, int root,
+              const CallOptions& how = {});
+  /// On the root input: size() × count, of which rank r gets part r. Output: count elements.
+  void scatter(const void* input, void* output, std::size_t count, DataType type, int root,
+               const CallOptions& how = {});
   /// Returns (or lets the stream go on) when every rank has called it.
   void barrier(const CallOptions& how = {});
 

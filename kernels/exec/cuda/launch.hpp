@@ -29,7 +29,7 @@ struct TeamMember {
 /// Most ranks in a grid. The team travels as the kernel's parameter, by value, so that nothing
 /// needs to be copied or kept alive, also in a captured graph; the parameters of every GPU hold 4
 /// KiB.
-inline constexpr int team_size = 48;
+inline constexpr int team_size = 40;
 
 struct Team {
   std::int32_t blocks;  ///< of each rank

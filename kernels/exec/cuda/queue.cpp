@@ -104,7 +104,7 @@ void CudaQueue::launch(const Launch& launch) { launch_team({&launch, 1}); }
 
 void CudaQueue::launch_team(std::span<const Launch> team) {
   const Descriptor& call = team[0].args.call;
-  const void* code = kernel_code(call.collective, call.algorithm);
+  const void* code = kernel_code(even(call.collective), call.algorithm);
   Team parameters{.blocks = team[0].blocks, .members = {}};
   for (std::size_t i = 0; i < team.size(); ++i)
     parameters.members[i] = {team[i].view, team[i].args};
