@@ -97,6 +97,13 @@ const char* name(Algorithm algorithm) noexcept {
   return name_in<Algorithm>(algorithm_names, algorithm);
 }
 
+std::string operators_of(DataType type) {
+  std::string names;
+  for (const auto& row : reduce_op_names)
+    if (applies(row.value, type)) names += (names.empty() ? "" : ", ") + std::string(row.texts[0]);
+  return names;
+}
+
 DataType parse_data_type(std::string_view text) {
   return parse<DataType>("data type", data_type_names, text);
 }

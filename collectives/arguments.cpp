@@ -83,6 +83,9 @@ Arguments check_arguments(Collective collective, const void* input, void* output
     checker.refuse(fmt::format("`type` = {} is not a DataType", static_cast<int>(type)));
   if (reduces(collective) && static_cast<int>(op) >= reduce_ops)
     checker.refuse(fmt::format("`op` = {} is not a ReduceOp", static_cast<int>(op)));
+  if (reduces(collective) && !applies(op, type))
+    checker.refuse(fmt::format("`op` = {} does not apply to {}; it has {}", name(op), name(type),
+                               operators_of(type)));
 
   const auto ranks = static_cast<std::size_t>(size);
   const std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / size_of(type) / ranks;

@@ -21,7 +21,8 @@ struct Arguments {
 };
 
 /// Fills in the sizes, for a communicator of `size` ranks. Throws Error{invalid_argument} naming
-/// the argument, its value, the rank and what would be right: unknown type or operator, null with a
+/// the argument, its value, the rank and what would be right: unknown type or operator, an
+/// operator that the type does not have, null with a
 /// count above zero, a buffer not aligned to its element, a size that no memory has, buffers that
 /// overlap and are not in place.
 Arguments check_arguments(Collective collective, const void* input, void* output, std::size_t count,

@@ -44,9 +44,11 @@ std::vector<Case> make_cases(const Options& o) {
     }
     const auto ops = reduces(collective) ? o.ops : std::vector{ReduceOp::sum};
     for (const DataType type : o.types)
-      for (const ReduceOp op : ops)
+      for (const ReduceOp op : ops) {
+        if (!applies(op, type)) continue;
         for (const std::size_t size : sizes(o))
           cases.push_back(make_case(collective, type, op, size, o.ranks));
+      }
   }
   return cases;
 }

@@ -117,6 +117,9 @@ const char* name(ReduceOp) noexcept;
 const char* name(Collective) noexcept;
 const char* name(Algorithm) noexcept;
 
+/// The names of the operators that apply to a type: `sum, prod, min, max, avg, premul_sum`.
+std::string operators_of(DataType);
+
 /// The inverse of name(); the spellings of nccl-tests and torch (`float`, `half`, `int32`,
 /// `fp8_e4m3`, `float8_e4m3fn` …) are understood too.
 /// Throws Error{invalid_argument} that lists the valid names.
