@@ -15,25 +15,37 @@ namespace {
 template <class T>
 struct Names {
   T value;
-  const char* texts[3];
+  const char* texts[4];
 };
 
 constexpr Names<DataType> data_type_names[] = {
     {DataType::u8, {"u8", "uint8"}},
     {DataType::i8, {"i8", "int8", "char"}},
-    {DataType::i32, {"i32", "int32", "int"}},
+    {DataType::u16, {"u16", "uint16"}},
+    {DataType::i16, {"i16", "int16", "short"}},
     {DataType::u32, {"u32", "uint32"}},
-    {DataType::i64, {"i64", "int64"}},
+    {DataType::i32, {"i32", "int32", "int"}},
     {DataType::u64, {"u64", "uint64"}},
-    {DataType::f16, {"f16", "float16", "half"}},
+    {DataType::i64, {"i64", "int64", "long"}},
+    {DataType::boolean, {"bool", "boolean"}},
+    {DataType::f8e4m3, {"f8e4m3", "fp8_e4m3", "float8_e4m3fn", "f8e4m3fn"}},
+    {DataType::f8e5m2, {"f8e5m2", "fp8_e5m2", "float8_e5m2"}},
+    {DataType::f16, {"f16", "float16", "half", "fp16"}},
     {DataType::bf16, {"bf16", "bfloat16"}},
-    {DataType::f32, {"f32", "float32", "float"}},
+    {DataType::f32, {"f32", "float32", "float", "fp32"}},
     {DataType::f64, {"f64", "float64", "double"}},
 };
 
 constexpr Names<ReduceOp> reduce_op_names[] = {
-    {ReduceOp::sum, {"sum"}}, {ReduceOp::prod, {"prod"}}, {ReduceOp::min, {"min"}},
-    {ReduceOp::max, {"max"}}, {ReduceOp::avg, {"avg"}},
+    {ReduceOp::sum, {"sum"}},
+    {ReduceOp::prod, {"prod", "product"}},
+    {ReduceOp::min, {"min"}},
+    {ReduceOp::max, {"max"}},
+    {ReduceOp::avg, {"avg"}},
+    {ReduceOp::premul_sum, {"premul_sum", "mulsum"}},
+    {ReduceOp::bit_and, {"bit_and", "band", "and"}},
+    {ReduceOp::bit_or, {"bit_or", "bor", "or"}},
+    {ReduceOp::bit_xor, {"bit_xor", "bxor", "xor"}},
 };
 
 constexpr Names<Collective> collective_names[] = {
@@ -88,6 +100,13 @@ const char* name(Collective collective) noexcept {
 }
 const char* name(Algorithm algorithm) noexcept {
   return name_in<Algorithm>(algorithm_names, algorithm);
+}
+
+std::string operators_of(DataType type) {
+  std::string names;
+  for (const auto& row : reduce_op_names)
+    if (applies(row.value, type)) names += (names.empty() ? "" : ", ") + std::string(row.texts[0]);
+  return names;
 }
 
 DataType parse_data_type(std::string_view text) {

@@ -75,6 +75,9 @@ class Checker {
       refuse(fmt::format("`type` = {} is not a DataType", static_cast<int>(args_.type)));
     if (reduces(args_.collective) && static_cast<int>(args_.op) >= reduce_ops)
       refuse(fmt::format("`op` = {} is not a ReduceOp", static_cast<int>(args_.op)));
+    if (reduces(args_.collective) && !applies(args_.op, args_.type))
+      refuse(fmt::format("`op` = {} does not apply to {}; it has {}", name(args_.op),
+                         name(args_.type), operators_of(args_.type)));
     if (args_.root < 0 || args_.root >= size_)
       refuse(fmt::format("`root` = {}, but ranks go from 0 to {}", args_.root, size_ - 1));
     if (args_.count > most_elements() / static_cast<std::size_t>(size_))

@@ -26,7 +26,7 @@ struct Arguments {
 
 /// Fills in the sizes, for a communicator of `size` ranks; a buffer that this rank does not have in the call (of a
 /// rank that is not the root) becomes null. Throws Error{invalid_argument} naming the argument, its value, the rank
-/// and what would be right: unknown type or operator, no such root, null with a count above zero, a buffer not
+/// and what would be right: unknown type or operator, an operator that the type does not have, no such root, null with a count above zero, a buffer not
 /// aligned to its element, a size that no memory has, parts that are not one for each rank or overlap, buffers that
 /// overlap and are not in place.
 Arguments check_arguments(Arguments, int rank, int size);

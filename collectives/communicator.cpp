@@ -15,7 +15,7 @@
 #include "collectives/state.hpp"
 #include "collectives/stream.hpp"
 #include "kernels/exec/host/arena.hpp"
-#include "kernels/ops/fold.hpp"
+#include "kernels/ops/scale.hpp"
 #include "plan/choice.hpp"
 #include "plan/neighbours.hpp"
 #include "transport/rendezvous/exchange.hpp"
@@ -81,6 +81,13 @@ void connect(Membership& seat, Exchange& exchange) {
 
 /// Nobody knows how much the others move in an all-to-all of uneven parts.
 bool secret(Collective collective) { return collective == Collective::all_to_all_v; }
+
+/// Whether peers may read this rank's input and write into its output.
+bool may_share(const Arguments& args) {
+  // In place the output of an all-to-all is still what the others are to get.
+  if (even(args.collective) == Collective::all_to_all && args.input == args.output) return false;
+  return args.op != ReduceOp::premul_sum;  // else they would read what is not scaled yet
+}
 
 /// Size of the call, the same on all ranks, unless it is secret.
 std::size_t bytes_to_plan_by(const Arguments& args, int size) {
@@ -165,13 +172,11 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
                       .splits = 0};
   launch.args.input = static_cast<const std::byte*>(args.input);
   launch.args.output = static_cast<std::byte*>(args.output);
-  // In an all-to-all in place nobody may write into a peer's output: it is still that peer's input.
-  const bool may_share =
-      even(args.collective) != Collective::all_to_all || args.input != args.output;
-  if (may_share) {
+  if (may_share(args)) {
     launch.args.input_reference = seat->reference(args.input, args.input_bytes);
     launch.args.output_reference = seat->reference(args.output, args.output_bytes);
   }
+  if (args.op == ReduceOp::premul_sum) launch.args.scale = scale_bits(args.type, how.scale);
   launch.args.streaming = choice.streaming;
   return launch;
 }

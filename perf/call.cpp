@@ -3,7 +3,9 @@
 namespace treering {
 
 void make_call(Communicator& comm, const Pattern& p, const void* input, void* output,
-               const CallOptions& how) {
+               const CallOptions& options) {
+  CallOptions how = options;
+  how.scale = pattern_scale(p, comm.rank());
   switch (p.collective) {
     case Collective::all_reduce:
       return comm.all_reduce(input, output, p.count, p.type, p.op, how);

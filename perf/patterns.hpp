@@ -7,17 +7,20 @@
 // Every element of every rank is drawn from a hash of (seed, rank, index). All arithmetic on the
 // expected side is done in integers, so it shares nothing with the kernels that it judges:
 //
-//     moved        any bits at all, NaN included
-//     integers     any bits; sums and products wrap, avg divides the wrapped sum toward zero.
-//     Factors are
-//                  odd, so that a product keeps its information
-//     float sum    small multiples of 1/8, so small that every partial sum of every subset is
-//     representable float avg    the same; the exact sum is divided in the accumulator and rounded
-//     to the type float prod   powers of two with signs; one rank's factor alone has a full
-//     significand min, max     any finite value, subnormals included; −0 < +0
+//     moved          any bits at all, NaN included
+//     integers       any bits; sums and products wrap, avg divides the wrapped sum toward zero.
+//                    Factors and scales are odd, so that a product keeps its information
+//     float sum      small multiples of 1/8, so small that every partial sum of every subset is
+//                    representable
+//     float avg      the same; the exact sum is divided in the accumulator and rounded to the type
+//     premul_sum     floats: the contributions are those of a sum, and scales powers of two with signs
+//     float prod     powers of two with signs; one rank's factor alone has a full significand
+//     min, max       any finite value, subnormals included; −0 < +0
+//     bits           and, or: a quarter of the bits of four ranks decide; xor: any
+//     bool           any bytes; all but zero are true
 //
 // Where ranks are many, only some of them contribute more than the neutral element to one sum or
-// product of floats; which ones depends on the index.
+// product of floats, or to bits and truth; which ones depends on the index.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +64,9 @@ std::size_t in_place_output(const Pattern&, int rank) noexcept;
 /// word.
 std::uint64_t input_bits(const Pattern&, int rank, std::size_t index);
 std::uint64_t expected_bits(const Pattern&, int rank, std::size_t index);
+
+/// The scale that a rank passes to a premul_sum; 1 for other operators.
+double pattern_scale(const Pattern&, int rank);
 
 /// Writes elements [begin, begin + count) of a rank's input or expected output to `destination`,
 /// which may have any alignment. Thread-safe. Deterministic: the same on every machine.

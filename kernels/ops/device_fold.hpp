@@ -39,11 +39,22 @@ struct Fan {
 struct DeviceFold {
   const Fan* fan;
   int sources, addresses;
-  std::int32_t divisor;
+  std::int32_t divisor, scaled;  ///< divisor_of(), scaled_source()
+  std::uint64_t scale;
 };
 
 /// In place of an operator: the only source, bit for bit.
 struct Copy {};
+
+/// What source number `s` contributes by one element.
+template <class Element, class Op>
+TREERING_DEVICE typename Element::Accumulator contribution(const DeviceFold& fold, int s,
+                                                           typename Element::Stored x) {
+  if constexpr (std::is_same_v<Op, PremulSum>)
+    if (s == fold.scaled)
+      return Element::widen(Element::narrow(scaled(Element::widen(x), fold.scale)));
+  return Element::widen(x);
+}
 
 /// Adds the sources after the first to the packs that were loaded from that one.
 template <class Element, class Op, class P, int batch, class Group>
@@ -54,7 +65,8 @@ TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&pack
   TREERING_UNROLL
   for (int b = 0; b < batch; ++b) {
     TREERING_UNROLL
-    for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
+    for (int l = 0; l < lanes; ++l)
+      sums[b][l] = contribution<Element, Op>(fold, 0, packs[b].lane[l]);
   }
   TREERING_ROLLED
   for (int s = 1; s < fold.sources; ++s) {
@@ -65,7 +77,7 @@ TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&pack
     for (int b = 0; b < batch; ++b) {
       TREERING_UNROLL
       for (int l = 0; l < lanes; ++l)
-        sums[b][l] = Op::combine(sums[b][l], Element::widen(packs[b].lane[l]));
+        sums[b][l] = Op::combine(sums[b][l], contribution<Element, Op>(fold, s, packs[b].lane[l]));
     }
   }
   TREERING_UNROLL
@@ -96,9 +108,10 @@ TREERING_DEVICE void fold_packs(Group& group, const DeviceFold& fold, std::size_
 }
 
 /// All threads' packs: the bytes [begin, end).
-template <class Element, class Op, class Group>
+template <class Each, class Op, class Group>
 TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t begin,
                                std::size_t end) {
+  using Element = typename PackElement<Each, Op>::Type;
   constexpr int lanes = pack_bytes / sizeof(typename Element::Stored);
   // Few enough registers (about 50) to leave the callers theirs: no kernel may spill.
   constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : 16 / lanes;
@@ -142,8 +155,8 @@ TREERING_DEVICE void fold_all(Group& group, const DeviceFold& fold, std::size_t 
 template <class Group>
 TREERING_DEVICE_CALL void run_reduction(Group group, DataType type, ReduceOp op, DeviceFold fold,
                                         std::size_t count) {
-  with_element(type, [&]<class Element>(Element) {
-    with_operator(op, [&]<class Op>(Op) { fold_all<Element, Op>(group, fold, count); });
+  with_reduction(type, op, [&]<class Element, class Op>(Element, Op) {
+    fold_all<Element, Op>(group, fold, count);
   });
 }
 
@@ -172,8 +185,8 @@ TREERING_DEVICE void fold_elements(Group& group, const Fold& how, int sources, S
   for (int i = group.rank(); i < addresses; i += group.size())
     fan.address[i] = i < sources ? const_cast<std::byte*>(source(i)) : destination(i - sources);
   group.sync();
-  const DeviceFold fold{&fan, sources, addresses, divisor_of(how)};
-  if (sources == 1 && fold.divisor == 1)
+  const DeviceFold fold{&fan, sources, addresses, divisor_of(how), scaled_source(how), how.scale};
+  if (is_copy(how, sources))
     run_copy(group, how.type, fold, count);
   else
     run_reduction(group, how.type, how.op, fold, count);

@@ -6,8 +6,9 @@
 //
 //   sum, prod   integers wrap
 //   min, max    IEEE 754-2019 minimum and maximum: a NaN wins, and -0 < +0
-//   avg         a sum that the last fold divides, integers truncating toward zero; so it is a sum's
-//   code
+//   avg         a sum that the last fold divides, integers truncating toward zero
+//   premul_sum  a sum; this rank's own source is scaled first, and rounded to the type
+//   bit_*       bit by bit
 
 #include <cstddef>
 #include <cstdint>
@@ -111,11 +112,38 @@ struct Maximum {
   }
 };
 
+struct BitAnd {
+  template <class T>
+  TREERING_ARITHMETIC static T combine(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitOr {
+  template <class T>
+  TREERING_ARITHMETIC static T combine(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  TREERING_ARITHMETIC static T combine(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+template <class Op>
+inline constexpr bool is_bitwise =
+    std::is_same_v<Op, BitAnd> || std::is_same_v<Op, BitOr> || std::is_same_v<Op, BitXor>;
+
+/// A sum that finish() may divide.
+struct Average : Sum {};
+/// A sum with one source that scaled() treats first.
+struct PremulSum : Sum {};
+
 /// The quotient, when all are combined: `divisor` is 1 for everything but the end of an avg.
 template <class Op, class T>
 TREERING_ARITHMETIC T finish(T x, std::int32_t divisor) {
   using Scalar = ScalarOf<T>;
-  if constexpr (std::is_same_v<Op, Sum>) {
+  if constexpr (std::is_same_v<Op, Average>) {
     if (divisor == 1) return x;
     if constexpr (is_float<T>) {
       return x / static_cast<Scalar>(divisor);
@@ -131,19 +159,12 @@ TREERING_ARITHMETIC T finish(T x, std::int32_t divisor) {
   }
 }
 
-/// Calls f with the operator's type.
-template <class F>
-TREERING_ARITHMETIC constexpr void with_operator(ReduceOp op, F f) {
-  switch (op) {
-    case ReduceOp::prod:
-      return f(Product{});
-    case ReduceOp::min:
-      return f(Minimum{});
-    case ReduceOp::max:
-      return f(Maximum{});
-    default:
-      return f(Sum{});
-  }
+/// The product with a scale, given by its bits in the type of the lanes (scale.hpp).
+template <class T>
+TREERING_ARITHMETIC T scaled(T x, std::uint64_t scale) {
+  using Scalar = ScalarOf<T>;
+  const auto factor = bits_as<Scalar>(static_cast<BitsOf<Scalar>>(scale));
+  return Product::combine(x, Lanes<T>::each(x, [factor](Scalar) { return factor; }));
 }
 
 }  // namespace treering

@@ -158,7 +158,12 @@ class Call {
                              bool streaming) const {
     if (!ok_ || count == 0) return;
     const bool finish = reduction.last && args_.call.op == ReduceOp::avg;
-    const Fold how{args_.call.type, args_.call.op, finish ? view_.size : 1, streaming};
+    const Fold how{.type = args_.call.type,
+                   .op = args_.call.op,
+                   .divisor = finish ? view_.size : 1,
+                   .streaming = streaming,
+                   .own = reduction.own,
+                   .scale = args_.scale};
     fold_elements(group_, how, sources, source, destinations, destination, count);
   }
 

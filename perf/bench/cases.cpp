@@ -61,10 +61,12 @@ std::vector<Case> make_cases(const Options& o) {
     const auto ops = reduces(collective) ? o.ops : std::vector{ReduceOp::sum};
     const auto roots = has_root(collective) ? o.roots : std::vector{-1};
     for (const DataType type : o.types)
-      for (const ReduceOp op : ops)
+      for (const ReduceOp op : ops) {
+        if (!applies(op, type)) continue;
         for (const int root : roots)
           for (const std::size_t size : sizes(o))
             cases.push_back(make_case({collective, type, op, 0, 0, root}, size, o.ranks));
+      }
   }
   return cases;
 }

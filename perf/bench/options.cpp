@@ -128,8 +128,10 @@ void declare(CLI::App& command, Arguments& a) {
   add("-i,--stepbytes", a.stepbytes, "SIZE", "or add this")->excludes(factor);
 
   group = "Data";
-  add("-d,--datatype", a.type, "TYPE", "u8 i8 i32 u32 i64 u64 f16 bf16 f32 f64, or all (f32)");
-  add("-o,--op", a.op, "OP", "sum prod min max avg, or all (sum)");
+  add("-d,--datatype", a.type, "TYPE",
+      "u8 i8 u16 … i64 bool f8e4m3 f8e5m2 f16 bf16 f32 f64, or all (f32)");
+  add("-o,--op", a.op, "OP",
+      "sum prod min max avg premul_sum bit_and bit_or bit_xor, or all (sum)");
   add("-r,--root", a.root, "RANK", "or all; for collectives that have a root (0)");
   add_switch("--registered", a.registered,
              "buffers of Treering's allocator (1) or plain memory (0)");
@@ -173,6 +175,9 @@ Options understand(const Arguments& a) {
   o.collectives = values(a.collective, parse_collective, collectives);
   o.ops = values(a.op, parse_reduce_op, reduce_ops);
   o.types = values(a.type, parse_data_type, data_types);
+  if (a.op != "all" && a.type != "all" && !applies(o.ops[0], o.types[0]))
+    refuse(fmt::format("--op {} does not apply to --datatype {}; there are: {}.", name(o.ops[0]),
+                       name(o.types[0]), operators_of(o.types[0])));
   if (!a.algorithm.empty()) o.algorithm = parse_algorithm(a.algorithm);
   understand_sizes(a, o);
   o.roots = roots(a);

@@ -97,18 +97,28 @@ TEST_F(BadArgument, NotAlignedToItsElement) {
 }
 
 TEST_F(BadArgument, UnknownTypeOrOperator) {
-  expect_invalid({"`type` = 10 is not a DataType"}, [&](Communicator& c) {
-    c.all_reduce(a_.data(), b_.data(), 7, static_cast<DataType>(10), sum);
+  expect_invalid({"`type` = 15 is not a DataType"}, [&](Communicator& c) {
+    c.all_reduce(a_.data(), b_.data(), 7, static_cast<DataType>(15), sum);
   });
   expect_invalid({"all_gather on rank 1", "`type` = 255 is not a DataType"}, [&](Communicator& c) {
     c.all_gather(a_.data(), b_.data(), 7, static_cast<DataType>(255));
   });
-  expect_invalid({"`op` = 5 is not a ReduceOp"}, [&](Communicator& c) {
-    c.all_reduce(a_.data(), b_.data(), 7, f32, static_cast<ReduceOp>(5));
+  expect_invalid({"`op` = 9 is not a ReduceOp"}, [&](Communicator& c) {
+    c.all_reduce(a_.data(), b_.data(), 7, f32, static_cast<ReduceOp>(9));
   });
   expect_invalid({"reduce_scatter on rank 1", "`op` = 99 is not a ReduceOp"}, [&](Communicator& c) {
     c.reduce_scatter(a_.data(), b_.data(), 7, f32, static_cast<ReduceOp>(99));
   });
+}
+
+TEST_F(BadArgument, OperatorThatTheTypeDoesNotHave) {
+  expect_invalid(
+      {"all_reduce on rank 1", "`op` = bit_xor does not apply to f32; it has sum, prod, min, max"},
+      [&](Communicator& c) { c.all_reduce(a_.data(), b_.data(), 7, f32, ReduceOp::bit_xor); });
+  expect_invalid({"`op` = avg does not apply to bool; it has sum, prod, min, max, bit_and"},
+                 [&](Communicator& c) {
+                   c.reduce_scatter(a_.data(), b_.data(), 7, DataType::boolean, ReduceOp::avg);
+                 });
 }
 
 TEST_F(BadArgument, OverlappingButNotInPlace) {

@@ -11,11 +11,13 @@
 namespace treering::test {
 namespace {
 
-constexpr DataType types[] = {DataType::u8,  DataType::i8,  DataType::i32, DataType::u32,
-                              DataType::i64, DataType::u64, DataType::f16, DataType::bf16,
-                              DataType::f32, DataType::f64};
-constexpr ReduceOp operators[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                  ReduceOp::avg};
+constexpr DataType types[] = {DataType::u8,      DataType::i8,     DataType::u16,    DataType::i16,
+                              DataType::u32,     DataType::i32,    DataType::u64,    DataType::i64,
+                              DataType::boolean, DataType::f8e4m3, DataType::f8e5m2, DataType::f16,
+                              DataType::bf16,    DataType::f32,    DataType::f64};
+constexpr ReduceOp operators[] = {ReduceOp::sum,     ReduceOp::prod,   ReduceOp::min,
+                                  ReduceOp::max,     ReduceOp::avg,    ReduceOp::premul_sum,
+                                  ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor};
 
 /// Every collective that moves data.
 std::vector<Collective> movers_and_reducers() {
@@ -65,7 +67,7 @@ TEST_P(Matrix, TypesAndOperators) {
   for (const DataType type : types)
     for (const Collective collective : movers_and_reducers())
       for (const ReduceOp op : operators) {
-        if (!reduces(collective) && op != ReduceOp::sum) continue;
+        if (!applies(op, type) || (!reduces(collective) && op != ReduceOp::sum)) continue;
         check_algorithms(team, {collective, type, op, team.size(), 131, seed++}, 1);
       }
 }
@@ -124,9 +126,11 @@ TEST_P(Matrix, RandomSequence) {
   std::mt19937_64 random(seed + static_cast<std::uint64_t>(GetParam()));
   const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
   for (int i = 0; i < 200; ++i) {
-    const Collective collective = pick(movers_and_reducers());
-    Case one{.pattern = {collective, pick(types), pick(operators), team.size(), random() % 3000,
-                         random()}};
+    const DataType type = pick(types);
+    const ReduceOp op = pick(operators);
+    Case one{.pattern = {pick(movers_and_reducers()), type, applies(op, type) ? op : ReduceOp::max,
+                         team.size(), random() % 3000, random()}};
+    const Collective collective = one.pattern.collective;
     one.pattern.root = static_cast<int>(random() % static_cast<unsigned>(team.size()));
     if (random() % 3 != 0) one.algorithm = pick(algorithms_of(collective));
     one.in_place = one.pattern.symmetric = random() % 2 != 0;

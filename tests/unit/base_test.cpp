@@ -68,13 +68,33 @@ TEST(Names, AreTheDocumentedOnes) {
 
 TEST(Names, OfNcclTestsAreUnderstood) {
   const std::pair<const char*, DataType> types[] = {
-      {"int8", DataType::i8},       {"char", DataType::i8},     {"uint8", DataType::u8},
-      {"int32", DataType::i32},     {"int", DataType::i32},     {"uint32", DataType::u32},
-      {"int64", DataType::i64},     {"uint64", DataType::u64},  {"half", DataType::f16},
-      {"float16", DataType::f16},   {"float", DataType::f32},   {"double", DataType::f64},
-      {"bfloat16", DataType::bf16}, {"float32", DataType::f32}, {"float64", DataType::f64},
+      {"int8", DataType::i8},
+      {"char", DataType::i8},
+      {"uint8", DataType::u8},
+      {"int32", DataType::i32},
+      {"int", DataType::i32},
+      {"uint32", DataType::u32},
+      {"int64", DataType::i64},
+      {"uint64", DataType::u64},
+      {"half", DataType::f16},
+      {"float16", DataType::f16},
+      {"float", DataType::f32},
+      {"double", DataType::f64},
+      {"bfloat16", DataType::bf16},
+      {"float32", DataType::f32},
+      {"float64", DataType::f64},
+      {"uint16", DataType::u16},
+      {"short", DataType::i16},
+      {"long", DataType::i64},
+      {"bool", DataType::boolean},
+      {"fp8_e4m3", DataType::f8e4m3},
+      {"float8_e4m3fn", DataType::f8e4m3},
+      {"float8_e5m2", DataType::f8e5m2},
   };
   for (const auto& [text, type] : types) EXPECT_EQ(parse_data_type(text), type) << text;
+  EXPECT_EQ(parse_reduce_op("mulsum"), ReduceOp::premul_sum);
+  for (const char* text : {"bit_and", "band", "and"})
+    EXPECT_EQ(parse_reduce_op(text), ReduceOp::bit_and) << text;
   EXPECT_EQ(parse_collective("alltoall"), Collective::all_to_all);
   EXPECT_EQ(parse_collective("allreduce"), Collective::all_reduce);
 }
@@ -82,20 +102,30 @@ TEST(Names, OfNcclTestsAreUnderstood) {
 TEST(Names, UnknownOnesAreRefusedWithTheValidOnes) {
   const Error type = error_of([] { parse_data_type("f17"); });
   EXPECT_EQ(type.code(), ErrorCode::invalid_argument);
-  EXPECT_STREQ(
-      type.what(),
-      "There is no data type 'f17'. Valid: u8, i8, i32, u32, i64, u64, f16, bf16, f32, f64; "
-      "also uint8, int8, char, int32, int, uint32, int64, uint64, float16, half, bfloat16, "
-      "float32, float, float64, double.");
+  EXPECT_THAT(type.what(),
+              HasSubstr("There is no data type 'f17'. Valid: u8, i8, u16, i16, u32, i32, u64, i64, "
+                        "bool, f8e4m3, f8e5m2, f16, bf16, f32, f64; also uint8, int8, char, "));
   EXPECT_STREQ(error_of([] { parse_reduce_op(""); }).what(),
-               "There is no reduction ''. Valid: sum, prod, min, max, avg.");
+               "There is no reduction ''. Valid: sum, prod, min, max, avg, premul_sum, bit_and, "
+               "bit_or, bit_xor; also product, mulsum, band, and, bor, or, bxor, xor.");
   EXPECT_THAT(error_of([] { parse_collective("all_reduc"); }).what(), HasSubstr("all_reduce, "));
-  EXPECT_THAT(error_of([] { parse_algorithm("Ring"); }).what(), HasSubstr("Valid: ring, tree, one_shot"));
+  EXPECT_THAT(error_of([] { parse_algorithm("Ring"); }).what(),
+              HasSubstr("Valid: ring, tree, one_shot"));
 }
 
 TEST(Types, HaveTheirSizes) {
-  const std::size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8};
+  const std::size_t sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 1, 1, 1, 2, 2, 4, 8};
   for (int i = 0; i < data_types; ++i) EXPECT_EQ(size_of(static_cast<DataType>(i)), sizes[i]) << i;
+}
+
+TEST(Types, HaveTheirOperators) {
+  for (const DataType type : {DataType::u8, DataType::i8, DataType::u16, DataType::i16,
+                              DataType::u32, DataType::i32, DataType::u64, DataType::i64})
+    EXPECT_EQ(operators_of(type), "sum, prod, min, max, avg, premul_sum, bit_and, bit_or, bit_xor");
+  EXPECT_EQ(operators_of(DataType::boolean), "sum, prod, min, max, bit_and, bit_or, bit_xor");
+  for (const DataType type : {DataType::f8e4m3, DataType::f8e5m2, DataType::f16, DataType::bf16,
+                              DataType::f32, DataType::f64})
+    EXPECT_EQ(operators_of(type), "sum, prod, min, max, avg, premul_sum");
 }
 
 // ---- units ----

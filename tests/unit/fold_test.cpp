@@ -11,43 +11,70 @@
 #include <string>
 #include <vector>
 
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
 #include "kernels/ops/device_fold.hpp"
-#include "kernels/ops/float16.hpp"
 #include "kernels/ops/host/fold_host.hpp"
+#include "kernels/ops/narrow_floats.hpp"
+#include "kernels/ops/scale.hpp"
+#include "treering/error.hpp"
 #include "treering/types.hpp"
 
 namespace treering {
 namespace {
 
-constexpr DataType all_types[] = {DataType::u8,  DataType::i8,  DataType::i32, DataType::u32,
-                                  DataType::i64, DataType::u64, DataType::f16, DataType::bf16,
-                                  DataType::f32, DataType::f64};
-constexpr ReduceOp all_ops[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                ReduceOp::avg};
-static_assert(std::size(all_types) == data_types && std::size(all_ops) == reduce_ops);
-
-bool is_float_type(DataType type) {
-  return type == DataType::f16 || type == DataType::bf16 || type == DataType::f32 ||
-         type == DataType::f64;
+std::vector<DataType> all_types() {
+  std::vector<DataType> types;
+  for (int i = 0; i < data_types; ++i) types.push_back(static_cast<DataType>(i));
+  return types;
 }
 
 // ---- The reference: nothing in it is shared with the folds. ----
 
-/// A binary floating-point format with `mantissa` stored bits.
+/// A binary floating-point format with `mantissa` stored bits. Without infinities the largest code
+/// is the NaN.
 struct Format {
   int bits, mantissa;
+  bool infinities = true;
+
   int bias() const { return (1 << (bits - mantissa - 2)) - 1; }
+  std::uint64_t sign() const { return std::uint64_t{1} << (bits - 1); }
+  std::uint64_t exponents() const { return (sign() - 1) >> mantissa << mantissa; }
+  bool is_nan(std::uint64_t pattern) const {
+    const std::uint64_t code = pattern & (sign() - 1);
+    return infinities ? code > exponents() : code == sign() - 1;
+  }
 };
+constexpr Format e4m3_format{8, 3, false}, e5m2_format{8, 2};
 constexpr Format f16_format{16, 10}, bf16_format{16, 7};
 
+Format format_of(DataType type) {
+  switch (type) {
+    case DataType::f8e4m3:
+      return e4m3_format;
+    case DataType::f8e5m2:
+      return e5m2_format;
+    case DataType::f16:
+      return f16_format;
+    case DataType::bf16:
+      return bf16_format;
+    case DataType::f32:
+      return {32, 23};
+    default:
+      return {64, 52};
+  }
+}
+
 double decode(Format format, std::uint32_t pattern) {
-  const int exponents = (1 << (format.bits - 1 - format.mantissa)) - 1;
-  const int exponent = static_cast<int>(pattern >> format.mantissa) & exponents;
-  const std::uint32_t mantissa = pattern & ((1u << format.mantissa) - 1);
-  const double sign = (pattern >> (format.bits - 1)) != 0 ? -1.0 : 1.0;
-  if (exponent == exponents)
-    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
-                         : sign * std::numeric_limits<double>::infinity();
+  const auto code = static_cast<std::uint32_t>(pattern & (format.sign() - 1));
+  const double sign = code != pattern ? -1.0 : 1.0;
+  if (format.is_nan(pattern)) return std::numeric_limits<double>::quiet_NaN();
+  if (format.infinities && code == format.exponents())
+    return sign * std::numeric_limits<double>::infinity();
+  const int exponent = static_cast<int>(code >> format.mantissa);
+  const std::uint32_t mantissa = code & ((1u << format.mantissa) - 1);
   const double significand = exponent == 0 ? mantissa : mantissa + (1u << format.mantissa);
   return sign *
          std::ldexp(significand, (exponent == 0 ? 1 : exponent) - format.bias() - format.mantissa);
@@ -56,20 +83,39 @@ double decode(Format format, std::uint32_t pattern) {
 /// Rounds by the definition: to a multiple of the last place, ties to even (nearbyint), then
 /// encodes.
 std::uint32_t encode(Format format, double value) {
-  const std::uint32_t sign = std::signbit(value) ? 1u << (format.bits - 1) : 0;
-  const std::uint32_t infinity = ((1u << (format.bits - 1 - format.mantissa)) - 1)
-                                 << format.mantissa;
-  if (std::isnan(value)) return sign | infinity | 1u << (format.mantissa - 1);
+  const auto sign = static_cast<std::uint32_t>(std::signbit(value) ? format.sign() : 0);
+  const auto infinity = static_cast<std::uint32_t>(format.exponents());
+  const std::uint32_t beyond =
+      format.infinities ? infinity : static_cast<std::uint32_t>(format.sign() - 1);
+  if (std::isnan(value))
+    return sign | infinity | (format.infinities ? 1u << (format.mantissa - 1) : beyond);
   value = std::fabs(value);
-  if (std::isinf(value)) return sign | infinity;
   const int smallest = 1 - format.bias();
   const int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
+  if (exponent > format.bias() + 1) return sign | beyond;
   const double places = std::nearbyint(std::ldexp(value, format.mantissa - exponent));
   const auto steps = static_cast<std::uint32_t>(places);  // below 2^(mantissa + 1), or just that
   const std::uint32_t pattern =
       (static_cast<std::uint32_t>(exponent - smallest) << format.mantissa) + steps;
-  return sign | std::min(pattern, infinity);
+  return sign | std::min(pattern, beyond);
 }
+
+struct Shape {
+  DataType type;
+  ReduceOp op;
+  int sources, destinations;
+  std::size_t count, source_skew,
+      destination_skew;  // skews in elements, growing with the buffer's number
+  std::int32_t divisor;
+  int own = -1;
+  double scale = 1;
+
+  Fold how() const {
+    Fold fold{type, op, divisor, false};
+    if (op == ReduceOp::premul_sum) fold.own = own, fold.scale = scale_bits(type, scale);
+    return fold;
+  }
+};
 
 template <class T>
 T wrap(ReduceOp op, T a, T b) {
@@ -81,118 +127,145 @@ T wrap(ReduceOp op, T a, T b) {
       return a < b ? a : b;
     case ReduceOp::max:
       return a < b ? b : a;
+    case ReduceOp::bit_and:
+      return static_cast<T>(a & b);
+    case ReduceOp::bit_or:
+      return static_cast<T>(a | b);
+    case ReduceOp::bit_xor:
+      return static_cast<T>(a ^ b);
     default:
       return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
   }
 }
 
 template <class T>
-T expected(ReduceOp op, std::int32_t divisor, const std::vector<T>& values) {
-  T x = values[0];
+T combined(ReduceOp op, T x, T y) {
   if constexpr (std::is_integral_v<T>) {
-    for (std::size_t i = 1; i < values.size(); ++i) x = wrap(op, x, values[i]);
-    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-    return op == ReduceOp::avg ? static_cast<T>(static_cast<Wide>(x) / static_cast<Wide>(divisor))
-                               : x;
+    return wrap(op, x, y);
   } else {
-    for (std::size_t i = 1; i < values.size(); ++i) {
-      const T y = values[i];
-      const bool nan = std::isnan(x) || std::isnan(y);
-      const bool x_less = x < y || (x == y && std::signbit(x) && !std::signbit(y));
-      if (op == ReduceOp::prod)
-        x = x * y;
-      else if (op == ReduceOp::min)
-        x = nan ? std::numeric_limits<T>::quiet_NaN() : (x_less ? x : y);
-      else if (op == ReduceOp::max)
-        x = nan ? std::numeric_limits<T>::quiet_NaN() : (x_less ? y : x);
-      else
-        x = x + y;
+    const bool nan = std::isnan(x) || std::isnan(y);
+    const bool x_less = x < y || (x == y && std::signbit(x) && !std::signbit(y));
+    switch (op) {
+      case ReduceOp::prod:
+        return x * y;
+      case ReduceOp::min:
+        return nan ? std::numeric_limits<T>::quiet_NaN() : (x_less ? x : y);
+      case ReduceOp::max:
+        return nan ? std::numeric_limits<T>::quiet_NaN() : (x_less ? y : x);
+      default:
+        return x + y;
     }
-    return op == ReduceOp::avg ? x / static_cast<T>(divisor) : x;
   }
 }
 
+/// In the accumulator T; `round` rounds to the type.
+template <class T, class Round>
+T expected(const Shape& shape, std::vector<T> values, Round round) {
+  if (shape.op == ReduceOp::premul_sum && shape.own >= 0) {
+    T& own = values[static_cast<std::size_t>(shape.own)];
+    own = round(combined(ReduceOp::prod, own, static_cast<T>(shape.scale)));
+  }
+  T x = values[0];
+  for (std::size_t i = 1; i < values.size(); ++i) x = combined(shape.op, x, values[i]);
+  if (shape.op != ReduceOp::avg) return x;
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    return static_cast<T>(static_cast<Wide>(x) / static_cast<Wide>(shape.divisor));
+  } else {
+    return x / static_cast<T>(shape.divisor);
+  }
+}
+
+using Sources = std::vector<const std::byte*>;
+
+/// Element i of all sources, as read.
 template <class T>
-void expect_element(ReduceOp op, std::int32_t divisor, const std::vector<const std::byte*>& sources,
-                    std::size_t i, std::byte* result) {
+std::vector<T> elements(const Sources& sources, std::size_t i) {
   std::vector<T> values(sources.size());
   for (std::size_t s = 0; s < sources.size(); ++s)
     std::memcpy(&values[s], sources[s] + i * sizeof(T), sizeof(T));
-  const T x = expected(op, divisor, values);
-  std::memcpy(result + i * sizeof(T), &x, sizeof(T));
+  return values;
 }
 
-void expect_half(Format format, ReduceOp op, std::int32_t divisor,
-                 const std::vector<const std::byte*>& sources, std::size_t i, std::byte* result) {
-  std::vector<float> values(sources.size());
-  for (std::size_t s = 0; s < sources.size(); ++s) {
-    std::uint16_t bits;
-    std::memcpy(&bits, sources[s] + i * 2, 2);
-    values[s] = static_cast<float>(decode(format, bits));
+template <class T>
+std::vector<std::byte> reference_as(const Shape& shape, const Sources& sources) {
+  std::vector<std::byte> result(shape.count * sizeof(T));
+  for (std::size_t i = 0; i < shape.count; ++i) {
+    const T x = expected(shape, elements<T>(sources, i), [](T y) { return y; });
+    std::memcpy(&result[i * sizeof(T)], &x, sizeof(T));
   }
-  const auto x = static_cast<std::uint16_t>(encode(format, expected(op, divisor, values)));
-  std::memcpy(result + i * 2, &x, 2);
-}
-
-std::vector<std::byte> reference(DataType type, ReduceOp op, std::int32_t divisor,
-                                 const std::vector<const std::byte*>& sources, std::size_t count) {
-  std::vector<std::byte> result(count * size_of(type));
-  for (std::size_t i = 0; i < count; ++i) switch (type) {
-      case DataType::u8:
-        expect_element<std::uint8_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::i8:
-        expect_element<std::int8_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::i32:
-        expect_element<std::int32_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::u32:
-        expect_element<std::uint32_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::i64:
-        expect_element<std::int64_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::u64:
-        expect_element<std::uint64_t>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::f16:
-        expect_half(f16_format, op, divisor, sources, i, result.data());
-        break;
-      case DataType::bf16:
-        expect_half(bf16_format, op, divisor, sources, i, result.data());
-        break;
-      case DataType::f32:
-        expect_element<float>(op, divisor, sources, i, result.data());
-        break;
-      case DataType::f64:
-        expect_element<double>(op, divisor, sources, i, result.data());
-        break;
-    }
   return result;
 }
 
-bool is_nan(DataType type, const std::byte* element) {
-  switch (type) {
-    case DataType::f16:
-    case DataType::bf16: {
-      std::uint16_t bits;
-      std::memcpy(&bits, element, 2);
-      return std::isnan(decode(type == DataType::f16 ? f16_format : bf16_format, bits));
-    }
-    case DataType::f32: {
-      float x;
-      std::memcpy(&x, element, 4);
-      return std::isnan(x);
-    }
-    case DataType::f64: {
-      double x;
-      std::memcpy(&x, element, 8);
-      return std::isnan(x);
-    }
-    default:
-      return false;
+template <class Bits>
+std::vector<std::byte> narrow_reference(const Shape& shape, const Sources& sources) {
+  const Format format = format_of(shape.type);
+  std::vector<std::byte> result(shape.count * sizeof(Bits));
+  for (std::size_t i = 0; i < shape.count; ++i) {
+    std::vector<float> values;
+    for (const Bits bits : elements<Bits>(sources, i))
+      values.push_back(static_cast<float>(decode(format, bits)));
+    const float x = expected(shape, values, [&](float y) {
+      return static_cast<float>(decode(format, encode(format, static_cast<double>(y))));
+    });
+    const auto bits = static_cast<Bits>(encode(format, static_cast<double>(x)));
+    std::memcpy(&result[i * sizeof(Bits)], &bits, sizeof(Bits));
   }
+  return result;
+}
+
+/// By counting the true ones.
+std::vector<std::byte> boolean_reference(const Shape& shape, const Sources& sources) {
+  std::vector<std::byte> result(shape.count);
+  for (std::size_t i = 0; i < shape.count; ++i) {
+    int yes = 0;
+    for (const std::byte* source : sources) yes += source[i] != std::byte{0};
+    const bool any = yes > 0, all = yes == static_cast<int>(sources.size()), odd = yes % 2 != 0;
+    const bool both =
+        shape.op == ReduceOp::prod || shape.op == ReduceOp::min || shape.op == ReduceOp::bit_and;
+    result[i] = std::byte{shape.op == ReduceOp::bit_xor ? odd : both ? all : any};
+  }
+  return result;
+}
+
+std::vector<std::byte> reference(const Shape& shape, const Sources& sources) {
+  switch (shape.type) {
+    case DataType::u8:
+      return reference_as<std::uint8_t>(shape, sources);
+    case DataType::i8:
+      return reference_as<std::int8_t>(shape, sources);
+    case DataType::u16:
+      return reference_as<std::uint16_t>(shape, sources);
+    case DataType::i16:
+      return reference_as<std::int16_t>(shape, sources);
+    case DataType::u32:
+      return reference_as<std::uint32_t>(shape, sources);
+    case DataType::i32:
+      return reference_as<std::int32_t>(shape, sources);
+    case DataType::u64:
+      return reference_as<std::uint64_t>(shape, sources);
+    case DataType::i64:
+      return reference_as<std::int64_t>(shape, sources);
+    case DataType::boolean:
+      return boolean_reference(shape, sources);
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:
+      return narrow_reference<std::uint8_t>(shape, sources);
+    case DataType::f16:
+    case DataType::bf16:
+      return narrow_reference<std::uint16_t>(shape, sources);
+    case DataType::f32:
+      return reference_as<float>(shape, sources);
+    case DataType::f64:
+      return reference_as<double>(shape, sources);
+  }
+  return {};
+}
+
+bool is_nan(DataType type, const std::byte* element) {
+  std::uint64_t pattern = 0;
+  std::memcpy(&pattern, element, size_of(type));
+  return is_floating_point(type) && format_of(type).is_nan(pattern);
 }
 
 // ---- Ways to fold. ----
@@ -242,7 +315,8 @@ void fold_by_threads(const Fold& how, const FoldRange& range) {
     SequentialGroup group(t, threads, fan);
     fold_elements(
         group, how, range.source_count, [&](int i) { return range.sources[i]; },
-        range.destination_count, [&](int i) { return range.destinations[i]; }, range.count);
+        range.destination_count, [&](int i) { return range.destinations[i]; },
+        range.bytes / size_of(how.type));
   }
 }
 
@@ -279,16 +353,15 @@ class Buffer {
   std::size_t bytes_, offset_;
 };
 
-/// Numbers of every kind: small ones, any bit pattern, and the special ones.
-void fill(Buffer& buffer, DataType type, std::size_t count, std::mt19937_64& random) {
-  const std::size_t size = size_of(type);
-  const int mantissa = type == DataType::f16    ? 10
-                       : type == DataType::bf16 ? 7
-                       : type == DataType::f32  ? 23
-                                                : 52;
-  const int width = static_cast<int>(size) * 8;
-  const std::uint64_t sign = std::uint64_t{1} << (width - 1);
-  const std::uint64_t infinity = (sign - 1) >> mantissa << mantissa;
+/// One number of any kind: small ones, any bit pattern, and the special ones.
+std::uint64_t draw(DataType type, std::mt19937_64& random) {
+  const std::uint64_t bits = random(), kind = random() % 8;
+  if (type == DataType::boolean) return kind < 4 ? 0 : bits;
+  if (!is_floating_point(type)) return kind > 1 ? bits % 15 - 7 : bits;
+  if (kind == 1) return bits;
+  const Format format = format_of(type);
+  const int mantissa = format.mantissa;
+  const std::uint64_t sign = format.sign(), infinity = format.exponents();
   const std::uint64_t one = (infinity >> 1) >> mantissa << mantissa;
   const std::uint64_t specials[] = {0,
                                     sign,
@@ -296,40 +369,32 @@ void fill(Buffer& buffer, DataType type, std::size_t count, std::mt19937_64& ran
                                     sign | infinity,
                                     infinity + 1,
                                     infinity | (infinity >> 1),
+                                    sign - 1,
                                     1,
                                     sign | 1,
                                     (std::uint64_t{1} << mantissa) - 1,
                                     infinity - 1,
                                     one};
+  if (kind == 0) return specials[bits % std::size(specials)];
+  // near one, so that sums have something to round
+  return one + (bits % (std::uint64_t{1} << (mantissa + 2))) + (bits & sign ? sign : 0);
+}
+
+void fill(Buffer& buffer, DataType type, std::size_t count, std::mt19937_64& random) {
+  const std::size_t size = size_of(type);
   for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t bits = random();
-    const std::uint64_t kind = random() % 8;
-    if (is_float_type(type)) {
-      if (kind == 0) bits = specials[random() % std::size(specials)];
-      if (kind > 1)  // near one, so that sums have something to round
-        bits = one + (bits % (std::uint64_t{1} << (mantissa + 2))) + (bits & sign ? sign : 0);
-    } else if (kind > 1) {
-      bits = bits % 15 - 7;
-    }
+    const std::uint64_t bits = draw(type, random);
     std::memcpy(buffer.data() + i * size, &bits, size);
   }
 }
-
-struct Shape {
-  DataType type;
-  ReduceOp op;
-  int sources, destinations;
-  std::size_t count, source_skew,
-      destination_skew;  // skews in elements, growing with the buffer's number
-  std::int32_t divisor;
-};
 
 std::string text(const Shape& shape, const Way& way) {
   return std::string(name(shape.type)) + " " + name(shape.op) + " × " +
          std::to_string(shape.count) + ", " + std::to_string(shape.sources) + " → " +
          std::to_string(shape.destinations) + ", skews " + std::to_string(shape.source_skew) + " " +
          std::to_string(shape.destination_skew) + ", divisor " + std::to_string(shape.divisor) +
-         ": " + way.name;
+         ", own " + std::to_string(shape.own) + " × " + std::to_string(shape.scale) + ": " +
+         way.name;
 }
 
 /// The first element that differs from what is expected, any two NaNs being equal; `count` if none
@@ -359,10 +424,10 @@ void check(const Shape& shape, std::uint64_t seed) {
   }
   std::vector<const std::byte*> sources;
   for (Buffer& input : inputs) sources.push_back(input.data());
-  const bool copies = shape.sources == 1 && !(shape.op == ReduceOp::avg && shape.divisor != 1);
+  const bool copies = shape.sources == 1 && !(shape.op == ReduceOp::avg && shape.divisor != 1) &&
+                      !(shape.op == ReduceOp::premul_sum && shape.own == 0);
   const std::vector<std::byte> wanted =
-      copies ? std::vector<std::byte>(sources[0], sources[0] + bytes)
-             : reference(shape.type, shape.op, shape.divisor, sources, shape.count);
+      copies ? std::vector<std::byte>(sources[0], sources[0] + bytes) : reference(shape, sources);
 
   for (const Way& way : all_ways()) {
     for (int in_place = -1; in_place < shape.sources; in_place += std::max(1, shape.sources - 1)) {
@@ -378,9 +443,7 @@ void check(const Shape& shape, std::uint64_t seed) {
           std::memcpy(aliased.data(), sources[static_cast<std::size_t>(in_place)], bytes);
         from[static_cast<std::size_t>(in_place)] = to.back() = aliased.data();
       }
-      fold_by(way, {shape.type, shape.op, shape.divisor, false},
-              {from.data(), shape.sources, to.data(), shape.destinations, shape.count,
-               divisor_of({shape.type, shape.op, shape.divisor, false})});
+      fold_by(way, shape.how(), {from.data(), shape.sources, to.data(), shape.destinations, bytes});
       for (std::byte* result : to) {
         const std::size_t wrong = first_difference(shape.type, result, wanted.data(), shape.count);
         ASSERT_EQ(wrong, shape.count) << "element " << wrong << " of " << text(shape, way)
@@ -402,7 +465,11 @@ class FoldTest : public testing::TestWithParam<DataType> {};
 
 TEST_P(FoldTest, EveryOperatorCountFanAndAlignment) {
   std::uint64_t seed = 1;
-  for (ReduceOp op : all_ops)
+  const DataType type = GetParam();
+  const bool has_negative = is_floating_point(type) || is_signed_integer(type);
+  for (int o = 0; o < reduce_ops; ++o) {
+    const auto op = static_cast<ReduceOp>(o);
+    if (!applies(op, type)) continue;
     for (std::size_t count : {0, 1, 3, 7, 63, 64, 65, 1000})
       for (int sources : {1, 2, 3, 5, 17})
         for (int destinations : {1, 2, 3})
@@ -410,11 +477,14 @@ TEST_P(FoldTest, EveryOperatorCountFanAndAlignment) {
                {std::pair<std::size_t, std::size_t>{0, 0}, {1, 1}, {0, 1}, {3, 0}}) {
             ++seed;
             const auto divisor = static_cast<std::int32_t>(seed % 3 == 0 ? 300 : sources);
-            check({GetParam(), op, sources, destinations, count, source_skew, destination_skew,
-                   divisor},
+            const int own = static_cast<int>(seed % (sources + 1u)) - 1;
+            const double scale = static_cast<double>(seed % 100) * 1.23;
+            check({type, op, sources, destinations, count, source_skew, destination_skew, divisor,
+                   own, has_negative && seed % 2 != 0 ? -scale : scale},
                   seed);
             if (HasFatalFailure()) return;
           }
+  }
 }
 
 /// More than a block of the streaming folds, at every alignment of the destination.
@@ -426,7 +496,7 @@ TEST_P(FoldTest, LongStreams) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, FoldTest, testing::ValuesIn(all_types),
+INSTANTIATE_TEST_SUITE_P(Types, FoldTest, testing::ValuesIn(all_types()),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 template <class T>
@@ -438,7 +508,7 @@ std::vector<T> fold_values(const Way& way, const Fold& how,
   std::vector<T> result(sources[0].size());
   std::byte* to = reinterpret_cast<std::byte*>(result.data());
   fold_by(way, how,
-          {from.data(), static_cast<int>(from.size()), &to, 1, result.size(), divisor_of(how)});
+          {from.data(), static_cast<int>(from.size()), &to, 1, result.size() * sizeof(T)});
   return result;
 }
 
@@ -535,7 +605,7 @@ TEST(Fold, HalvesAreRoundedOnce) {
 
 template <class Conversion>
 void check_every_pattern(Format format) {
-  for (std::uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
+  for (std::uint32_t pattern = 0; pattern >> format.bits == 0; ++pattern) {
     const float value = Conversion::widen(pattern);
     const double wanted = decode(format, pattern);
     const std::uint32_t back = Conversion::narrow(value);
@@ -551,48 +621,174 @@ void check_every_pattern(Format format) {
   }
 }
 
-/// Around every representable value and every midpoint, and at random.
+/// Around every representable value, every midpoint and the end of the range, and at random.
 template <class Conversion>
 void check_rounding(Format format) {
   const auto check_one = [&](std::uint32_t bits) {
     const float value = std::bit_cast<float>(bits);
     if (std::isnan(value)) {
-      ASSERT_TRUE(std::isnan(decode(format, Conversion::narrow(value)))) << bits;
+      ASSERT_TRUE(format.is_nan(Conversion::narrow(value))) << bits;
     } else {
       ASSERT_EQ(Conversion::narrow(value), encode(format, static_cast<double>(value)))
           << std::hex << bits;
     }
   };
-  for (std::uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
-    const double here = decode(format, pattern), next = decode(format, (pattern + 1) & 0xffff);
-    for (double value : {here, (here + next) / 2}) {
-      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-      for (std::uint32_t step : {0u, 1u, ~0u}) check_one(bits + step);
-    }
+  const auto check_around = [&](double value) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    for (const std::uint32_t sign : {0u, 0x80000000u})
+      for (const std::uint32_t step : {0u, 1u, ~0u}) check_one((bits + step) ^ sign);
+  };
+  double largest = 0;
+  for (std::uint32_t pattern = 0; pattern < format.sign(); ++pattern) {
+    const double here = decode(format, pattern), next = decode(format, pattern + 1);
+    check_around(here);
+    check_around((here + next) / 2);
+    if (std::isfinite(here)) largest = here;
   }
+  const double last_place = std::ldexp(1, std::ilogb(largest) - format.mantissa);
+  for (const double by : {0.5, 1.0, 1.5, 2.0, 3.0}) check_around(largest + by * last_place);
+  for (const double far : {2.0, 4.0, 1000.0}) check_around(far * largest);
   std::mt19937 random(5);
   for (int i = 0; i < 1000000; ++i) check_one(static_cast<std::uint32_t>(random()));
 }
 
+TEST(Float8E4M3, EveryPatternRoundTrips) { check_every_pattern<Float8E4M3>(e4m3_format); }
+TEST(Float8E4M3, RoundsToNearestEven) { check_rounding<Float8E4M3>(e4m3_format); }
+TEST(Float8E5M2, EveryPatternRoundTrips) { check_every_pattern<Float8E5M2>(e5m2_format); }
+TEST(Float8E5M2, RoundsToNearestEven) { check_rounding<Float8E5M2>(e5m2_format); }
 TEST(Float16, EveryPatternRoundTrips) { check_every_pattern<Float16>(f16_format); }
 TEST(Float16, RoundsToNearestEven) { check_rounding<Float16>(f16_format); }
 TEST(BFloat16, EveryPatternRoundTrips) { check_every_pattern<BFloat16>(bf16_format); }
 TEST(BFloat16, RoundsToNearestEven) { check_rounding<BFloat16>(bf16_format); }
 
-/// Every f16 and bf16 through the vectors of every instruction set: times one keeps the number.
-TEST(Fold, EveryHalfTimesOne) {
-  std::vector<std::uint16_t> all(0x10000);
-  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
+/// The numbers that the OCP's 8-bit formats are known by.
+TEST(Float8, Landmarks) {
+  const auto e4m3 = [](float x) { return Float8E4M3::narrow(x); };
+  const auto e5m2 = [](float x) { return Float8E5M2::narrow(x); };
+  const float inf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Float8E4M3::widen(0x7eu), 448);
+  EXPECT_EQ(Float8E4M3::widen(0x01u), 0x1p-9f);
+  EXPECT_TRUE(std::isnan(Float8E4M3::widen(0x7fu)) && std::isnan(Float8E4M3::widen(0xffu)));
+  EXPECT_EQ(e4m3(464), 0x7eu);  // a tie: to even
+  EXPECT_EQ(e4m3(std::nextafter(464.0f, 1000.0f)), 0x7fu);
+  EXPECT_EQ(e4m3(-1e30f), 0xffu);
+  EXPECT_EQ(e4m3(inf), 0x7fu);
+  EXPECT_EQ(Float8E5M2::widen(0x7bu), 57344);
+  EXPECT_EQ(Float8E5M2::widen(0x01u), 0x1p-16f);
+  EXPECT_EQ(Float8E5M2::widen(0xfcu), -inf);
+  EXPECT_EQ(e5m2(std::nextafter(61440.0f, 0.0f)), 0x7bu);
+  EXPECT_EQ(e5m2(61440), 0x7cu);  // a tie: to even, which is infinity
+  EXPECT_EQ(e5m2(-1e30f), 0xfcu);
+}
+
+#ifdef __SSE__
+/// While it lives, this thread takes subnormal f32 for zero, and makes none.
+struct FlushSubnormals {
+  unsigned before = _mm_getcsr();
+  FlushSubnormals() { _mm_setcsr(before | 0x8040); }
+  ~FlushSubnormals() { _mm_setcsr(before); }
+};
+
+TEST(NarrowFloats, AreRightInThreadsThatFlushSubnormals) {
+  const FlushSubnormals flush;
+  volatile float tiny = 1e-39f;
+  ASSERT_EQ(tiny * 1.0f, 0.0f) << "nothing is flushed";
+  check_every_pattern<Float8E4M3>(e4m3_format);
+  check_every_pattern<Float8E5M2>(e5m2_format);
+  check_every_pattern<Float16>(f16_format);
+  check_rounding<Float8E4M3>(e4m3_format);
+  check_rounding<Float8E5M2>(e5m2_format);
+  check_rounding<Float16>(f16_format);
+}
+#endif
+
+/// Every narrow float through the vectors of every instruction set: times one keeps the number.
+template <class Bits>
+void check_times_one(DataType type, Bits one) {
+  std::vector<Bits> all(std::size_t{1} << (8 * sizeof(Bits)));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Bits>(i);
+  const std::vector<Bits> ones(all.size(), one);
+  for (const Way& way : all_ways()) {
+    const auto result = fold_values<Bits>(way, {type, ReduceOp::prod, 1, false}, {all, ones});
+    EXPECT_EQ(first_difference(type, reinterpret_cast<const std::byte*>(result.data()),
+                               reinterpret_cast<const std::byte*>(all.data()), all.size()),
+              all.size())
+        << name(type) << " " << way.name;
+  }
+}
+
+TEST(Fold, EveryNarrowFloatTimesOne) {
+  check_times_one<std::uint8_t>(DataType::f8e4m3, 0x38);
+  check_times_one<std::uint8_t>(DataType::f8e5m2, 0x3c);
+  check_times_one<std::uint16_t>(DataType::f16, 0x3c00);
+  check_times_one<std::uint16_t>(DataType::bf16, 0x3f80);
+}
+
+/// Any nonzero byte is true, and results are 0 or 1; a single source keeps its bytes.
+TEST(Fold, Booleans) {
+  using Bytes = std::vector<std::uint8_t>;
+  const Bytes a{0, 0, 2, 255, 128}, b{0, 7, 0, 1, 128};
+  const std::pair<ReduceOp, Bytes> results[] = {
+      {ReduceOp::sum, {0, 1, 1, 1, 1}},     {ReduceOp::max, {0, 1, 1, 1, 1}},
+      {ReduceOp::bit_or, {0, 1, 1, 1, 1}},  {ReduceOp::prod, {0, 0, 0, 1, 1}},
+      {ReduceOp::min, {0, 0, 0, 1, 1}},     {ReduceOp::bit_and, {0, 0, 0, 1, 1}},
+      {ReduceOp::bit_xor, {0, 1, 1, 0, 0}},
+  };
   for (const Way& way : all_ways())
-    for (auto [type, one] : {std::pair{DataType::f16, 0x3c00}, {DataType::bf16, 0x3f80}}) {
-      const std::vector<std::uint16_t> ones(all.size(), static_cast<std::uint16_t>(one));
-      const auto result =
-          fold_values<std::uint16_t>(way, {type, ReduceOp::prod, 1, false}, {all, ones});
-      EXPECT_EQ(first_difference(type, reinterpret_cast<const std::byte*>(result.data()),
-                                 reinterpret_cast<const std::byte*>(all.data()), all.size()),
-                all.size())
-          << way.name;
+    for (const auto& [op, result] : results) {
+      EXPECT_EQ(fold_values<std::uint8_t>(way, {DataType::boolean, op, 1, false}, {a, b}), result)
+          << name(op) << " " << way.name;
+      EXPECT_EQ(fold_values<std::uint8_t>(way, {DataType::boolean, op, 1, false}, {a}), a);
     }
+}
+
+/// This rank's own source is scaled and rounded to the type, once; the others are taken as they are.
+TEST(Fold, PremultipliedSum) {
+  const auto scaling = [](DataType type, int own, double scale) {
+    return Fold{type, ReduceOp::premul_sum, 1, false, own, scale_bits(type, scale)};
+  };
+  for (const Way& way : all_ways()) {
+    SCOPED_TRACE(way.name);
+    EXPECT_EQ(fold_values<float>(way, scaling(DataType::f32, 1, -2), {{1, 2}, {10, 0.5f}}),
+              (std::vector<float>{-19, 1}));
+    EXPECT_EQ(fold_values<float>(way, scaling(DataType::f32, -1, -2), {{1, 2}, {10, 0.5f}}),
+              (std::vector<float>{11, 2.5f}));
+    EXPECT_EQ(fold_values<double>(way, scaling(DataType::f64, 0, 0.1), {{3}}),
+              (std::vector<double>{3 * 0.1}));
+    // (1 + 2^-10) · 1.5 is rounded to 1.5 + 2^-9 before 1.5 is taken away.
+    EXPECT_EQ(fold_values<std::uint16_t>(way, scaling(DataType::f16, 0, 1.5), {{0x3c01}, {0xbe00}}),
+              (std::vector<std::uint16_t>{0x1800}));
+    EXPECT_EQ(fold_values<std::uint8_t>(way, scaling(DataType::u8, 0, 2.9), {{200}, {1}}),
+              (std::vector<std::uint8_t>{145}));
+    EXPECT_EQ(fold_values<std::int16_t>(way, scaling(DataType::i16, 0, -2.9), {{-20000}}),
+              (std::vector<std::int16_t>{-25536}));
+    // Alone and not one's own it keeps its bits, those of a signalling NaN too.
+    EXPECT_EQ(fold_values<std::uint16_t>(way, scaling(DataType::f16, -1, 3), {{0x7c01}}),
+              (std::vector<std::uint16_t>{0x7c01}));
+  }
+}
+
+TEST(Scale, IsOfTheAccumulator) {
+  EXPECT_EQ(scale_bits(DataType::f64, 0.1), std::bit_cast<std::uint64_t>(0.1));
+  for (const DataType type :
+       {DataType::f8e4m3, DataType::f8e5m2, DataType::f16, DataType::bf16, DataType::f32}) {
+    EXPECT_EQ(scale_bits(type, 0.1), std::bit_cast<std::uint32_t>(0.1f));
+    EXPECT_EQ(scale_bits(type, 1e300), 0x7f800000u);
+  }
+  EXPECT_EQ(scale_bits(DataType::u8, 255.9), 255u);
+  EXPECT_EQ(scale_bits(DataType::u16, -0.9), 0u);
+  EXPECT_EQ(scale_bits(DataType::i8, -128.9) & 0xff, 0x80u);
+  EXPECT_EQ(scale_bits(DataType::u64, 0x1p63), std::uint64_t{1} << 63);
+  EXPECT_EQ(scale_bits(DataType::i64, -0x1p63), std::uint64_t{1} << 63);
+}
+
+TEST(Scale, RefusesWhatAnIntegerCannotHold) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::pair<DataType, double> wrong[] = {
+      {DataType::u8, 256},     {DataType::u8, -1},      {DataType::i8, 128},
+      {DataType::i16, -32769}, {DataType::u64, 0x1p64}, {DataType::i64, 0x1p63},
+      {DataType::i32, nan},    {DataType::u32, 1e300},  {DataType::boolean, 1}};
+  for (const auto& [type, scale] : wrong) EXPECT_THROW(scale_bits(type, scale), Error) << scale;
 }
 
 TEST(Fold, ByTheHostsGroup) {

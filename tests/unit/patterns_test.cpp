@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -18,9 +19,10 @@
 namespace treering {
 namespace {
 
-constexpr DataType floats[] = {DataType::f16, DataType::bf16, DataType::f32, DataType::f64};
-constexpr ReduceOp every_op[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max,
-                                 ReduceOp::avg};
+constexpr DataType floats[] = {DataType::f8e4m3, DataType::f8e5m2, DataType::f16,
+                               DataType::bf16,   DataType::f32,    DataType::f64};
+constexpr ReduceOp float_ops[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::min,
+                                  ReduceOp::max, ReduceOp::avg,  ReduceOp::premul_sum};
 constexpr int worlds[] = {1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 300};
 constexpr std::size_t elements = 40;
 
@@ -29,31 +31,52 @@ std::string describe(const Pattern& p) {
          " n=" + std::to_string(p.ranks) + " seed=" + std::to_string(p.seed);
 }
 
+/// Digits of the significand, and the exponents of the smallest and the largest normal number.
+struct Format {
+  int bits, digits, least, most;
+};
+Format format_of(DataType type) {
+  switch (type) {
+    case DataType::f8e4m3:
+      return {8, 4, -6, 8};
+    case DataType::f8e5m2:
+      return {8, 3, -14, 15};
+    case DataType::f16:
+      return {16, 11, -14, 15};
+    case DataType::bf16:
+      return {16, 8, -126, 127};
+    case DataType::f32:
+      return {32, 24, -126, 127};
+    default:
+      return {64, 53, -1022, 1023};
+  }
+}
+
 /// What the bits of a float mean: a decoder that knows nothing of the encoder under test.
 long double value_of(std::uint64_t bits, DataType type) {
   if (type == DataType::f64) return std::bit_cast<double>(bits);
   if (type == DataType::f32) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-  const int fraction = type == DataType::f16 ? 10 : 7, exponents = type == DataType::f16 ? 31 : 255;
-  const int bias = exponents / 2;
-  const int exponent = static_cast<int>(bits >> fraction) & exponents;
-  const auto digits = static_cast<long double>(bits & ((1u << fraction) - 1));
-  const long double magnitude =
-      exponent == 0 ? std::ldexp(digits, 1 - bias - fraction)
-                    : std::ldexp(digits + (1 << fraction), exponent - bias - fraction);
-  return bits >> 15 ? -magnitude : magnitude;
+  const Format f = format_of(type);
+  const int fraction = f.digits - 1;
+  const std::uint64_t magnitude = bits & ((1u << (f.bits - 1)) - 1);
+  const int exponent = static_cast<int>(magnitude >> fraction);
+  if (exponent - 1 + f.least > f.most || (type == DataType::f8e4m3 && magnitude == 0x7f))
+    return std::numeric_limits<long double>::quiet_NaN();  // or infinite: no number
+  const auto steps = static_cast<long double>(magnitude & ((1u << fraction) - 1));
+  const long double value =
+      exponent == 0 ? std::ldexp(steps, f.least - fraction)
+                    : std::ldexp(steps + (1 << fraction), exponent - 1 + f.least - fraction);
+  return bits != magnitude ? -value : value;
 }
 
 /// True if the type holds this value exactly, as a normal number or zero.
 bool representable(long double value, DataType type) {
-  const int digits = type == DataType::f16    ? 11
-                     : type == DataType::bf16 ? 8
-                     : type == DataType::f32  ? 24
-                                              : 53;
-  const int least = type == DataType::f16 ? -14 : -126, most = type == DataType::f16 ? 15 : 127;
+  const Format f = format_of(type);
   if (value == 0) return true;
   int exponent = 0;
-  const long double scaled = std::ldexp(std::frexp(value, &exponent), digits);
-  return scaled == std::trunc(scaled) && exponent - 1 >= least && exponent - 1 <= most;
+  const long double scaled = std::ldexp(std::frexp(value, &exponent), f.digits);
+  const bool nan = type == DataType::f8e4m3 && std::abs(value) == 480;
+  return scaled == std::trunc(scaled) && exponent - 1 >= f.least && exponent - 1 <= f.most && !nan;
 }
 
 /// Orders in which algorithms may combine ranks: each start of a ring, backwards, and at random.
@@ -73,19 +96,27 @@ std::vector<std::vector<int>> orders(int ranks, unsigned seed) {
 
 TEST(Patterns, EveryPartialSumAndProductOfFloatsIsRepresentableInEveryOrder) {
   for (const DataType type : floats)
-    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod})
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::premul_sum})
       for (const int ranks : worlds) {
         const Pattern p{Collective::all_reduce, type, op, ranks, elements, 7};
+        const auto contribution = [&](int rank, std::size_t i) {
+          const long double input = value_of(input_bits(p, rank, i), type);
+          EXPECT_TRUE(representable(input, type)) << describe(p) << " element " << i;
+          return input * pattern_scale(p, rank);
+        };
         for (const auto& order : orders(ranks, 1))
           for (std::size_t i = 0; i < elements; ++i) {
-            long double sum = value_of(input_bits(p, order[0], i), type);
+            long double sum = contribution(order[0], i);
             for (std::size_t r = 1; r < order.size(); ++r) {
-              const long double next = value_of(input_bits(p, order[r], i), type);
-              sum = op == ReduceOp::sum ? sum + next : sum * next;
+              const long double next = contribution(order[r], i);
+              sum = op == ReduceOp::prod ? sum * next : sum + next;
               ASSERT_TRUE(representable(sum, type)) << describe(p) << " element " << i;
             }
-            ASSERT_EQ(sum, value_of(expected_bits(p, 0, i), type))
-                << describe(p) << " element " << i;
+            const std::uint64_t expected = expected_bits(p, 0, i);
+            ASSERT_EQ(sum, value_of(expected, type)) << describe(p) << " element " << i;
+            if (sum == 0) {
+              ASSERT_EQ(std::signbit(sum), expected != 0) << describe(p) << " element " << i;
+            }
           }
       }
 }
@@ -104,8 +135,14 @@ TEST(Patterns, AnAverageOfFloatsIsTheExactSumDividedAndRoundedToNearestEven) {
         }
         const float quotient = static_cast<float>(sum) / static_cast<float>(ranks);
         const long double miss = std::abs(value_of(bits, type) - quotient);
-        if (type == DataType::f32 || (bits & 0x7fff) == 0) {
+        const std::uint64_t magnitude =
+            bits & ((std::uint64_t{1} << (format_of(type).bits - 1)) - 1);
+        if (type == DataType::f32) {
           ASSERT_EQ(miss, 0) << describe(p) << " element " << i;
+          continue;
+        }
+        if (magnitude == 0) {
+          ASSERT_LE(miss, value_of(1, type) / 2) << describe(p) << " element " << i;
           continue;
         }
         for (const std::uint64_t other : {bits - 1, bits + 1}) {
@@ -118,21 +155,40 @@ TEST(Patterns, AnAverageOfFloatsIsTheExactSumDividedAndRoundedToNearestEven) {
 }
 
 template <class T>
+T combined(ReduceOp op, T x, T y) {
+  const auto a = static_cast<std::uint64_t>(x), b = static_cast<std::uint64_t>(y);
+  switch (op) {
+    case ReduceOp::prod:
+      return static_cast<T>(a * b);
+    case ReduceOp::min:
+      return std::min(x, y);
+    case ReduceOp::max:
+      return std::max(x, y);
+    case ReduceOp::bit_and:
+      return static_cast<T>(a & b);
+    case ReduceOp::bit_or:
+      return static_cast<T>(a | b);
+    case ReduceOp::bit_xor:
+      return static_cast<T>(a ^ b);
+    default:
+      return static_cast<T>(a + b);
+  }
+}
+
+template <class T>
 void check_integers(DataType type) {
   const auto as = [](std::uint64_t bits) { return static_cast<T>(bits); };
-  for (const ReduceOp op : every_op)
+  for (int o = 0; o < reduce_ops; ++o)
     for (const int ranks : worlds) {
+      const auto op = static_cast<ReduceOp>(o);
       const Pattern p{Collective::all_reduce, type, op, ranks, elements, 13};
+      const auto contribution = [&](int rank, std::size_t i) {
+        const T scale = static_cast<T>(pattern_scale(p, rank));
+        return combined(ReduceOp::prod, as(input_bits(p, rank, i)), scale);
+      };
       for (std::size_t i = 0; i < elements; ++i) {
-        T result = as(input_bits(p, 0, i));
-        for (int r = 1; r < ranks; ++r) {
-          const T next = as(input_bits(p, r, i));
-          const auto a = static_cast<std::uint64_t>(result), b = static_cast<std::uint64_t>(next);
-          result = op == ReduceOp::prod  ? as(a * b)
-                   : op == ReduceOp::min ? std::min(result, next)
-                   : op == ReduceOp::max ? std::max(result, next)
-                                         : as(a + b);
-        }
+        T result = contribution(0, i);
+        for (int r = 1; r < ranks; ++r) result = combined(op, result, contribution(r, i));
         if (op == ReduceOp::avg) {
           if constexpr (std::is_signed_v<T>)
             result = static_cast<T>(static_cast<std::int64_t>(result) / ranks);
@@ -148,10 +204,60 @@ void check_integers(DataType type) {
 TEST(Patterns, IntegersWrap) {
   check_integers<std::uint8_t>(DataType::u8);
   check_integers<std::int8_t>(DataType::i8);
-  check_integers<std::int32_t>(DataType::i32);
+  check_integers<std::uint16_t>(DataType::u16);
+  check_integers<std::int16_t>(DataType::i16);
   check_integers<std::uint32_t>(DataType::u32);
-  check_integers<std::int64_t>(DataType::i64);
+  check_integers<std::int32_t>(DataType::i32);
   check_integers<std::uint64_t>(DataType::u64);
+  check_integers<std::int64_t>(DataType::i64);
+}
+
+/// Every bit of a result is 0 here and 1 there, and no rank can be left out unnoticed.
+TEST(Patterns, BitsVaryAndEveryRankMatters) {
+  for (const ReduceOp op : {ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor})
+    for (const int ranks : worlds) {
+      const Pattern p{Collective::all_reduce, DataType::u16, op, ranks, 2000, 15};
+      std::uint64_t ones = 0, zeros = 0;
+      std::set<int> matter;
+      for (std::size_t i = 0; i < p.count; ++i) {
+        const std::uint64_t whole = expected_bits(p, 0, i);
+        ones |= whole, zeros |= ~whole;
+        std::vector<std::uint64_t> inputs;
+        for (int r = 0; r < ranks; ++r) inputs.push_back(input_bits(p, r, i));
+        for (int left_out = 0; left_out < ranks; ++left_out) {
+          std::uint64_t rest = op == ReduceOp::bit_and ? 0xffff : 0;
+          for (int r = 0; r < ranks; ++r)
+            if (r != left_out) rest = combined(op, rest, inputs[static_cast<std::size_t>(r)]);
+          if (rest != whole) matter.insert(left_out);
+        }
+      }
+      EXPECT_EQ(ones & zeros & 0xffff, 0xffffu) << describe(p);
+      EXPECT_EQ(matter.size(), static_cast<std::size_t>(ranks)) << describe(p);
+    }
+}
+
+TEST(Patterns, BooleansAreTrueUnlessZero) {
+  for (int o = 0; o < reduce_ops; ++o)
+    for (const int ranks : worlds) {
+      const auto op = static_cast<ReduceOp>(o);
+      if (!applies(op, DataType::boolean)) continue;
+      const Pattern p{Collective::all_reduce, DataType::boolean, op, ranks, 400, 16};
+      std::set<std::uint64_t> results, inputs;
+      for (std::size_t i = 0; i < p.count; ++i) {
+        int yes = 0;
+        for (int r = 0; r < ranks; ++r) {
+          yes += input_bits(p, r, i) != 0;
+          inputs.insert(input_bits(p, r, i));
+        }
+        const bool all = op == ReduceOp::prod || op == ReduceOp::min || op == ReduceOp::bit_and;
+        const bool result = op == ReduceOp::bit_xor ? yes % 2 != 0 : all ? yes == ranks : yes > 0;
+        const std::uint64_t expected = expected_bits(p, 0, i);
+        ASSERT_EQ(expected, ranks == 1 ? input_bits(p, 0, i) : result) << describe(p);
+        results.insert(expected);
+      }
+      EXPECT_GE(results.size(), 2u) << describe(p);
+      EXPECT_GT(inputs.size(), 50u) << describe(p);
+    }
 }
 
 TEST(Patterns, MinimumAndMaximumOfFloatsAreFiniteInputs) {
@@ -225,17 +331,17 @@ TEST(Patterns, ElementsOfWideTypesAreAllDifferentAndSeedsMatter) {
 
 TEST(Patterns, ManyRanksStillMakeResultsThatVary) {
   for (const DataType type : floats)
-    for (const ReduceOp op : every_op) {
+    for (const ReduceOp op : float_ops) {
       const Pattern p{Collective::all_reduce, type, op, 300, 200, 31};
       std::set<std::uint64_t> results;
       for (std::size_t i = 0; i < p.count; ++i) results.insert(expected_bits(p, 0, i));
-      EXPECT_GE(results.size(), 20u) << describe(p);
+      EXPECT_GE(results.size(), size_of(type) == 1 ? 5u : 20u) << describe(p);
     }
 }
 
 TEST(Patterns, FloatsComeWithBothSigns) {
   for (const DataType type : floats)
-    for (const ReduceOp op : every_op) {
+    for (const ReduceOp op : float_ops) {
       const Pattern p{Collective::all_reduce, type, op, 4, 200, 33};
       std::size_t negative = 0;
       for (std::size_t i = 0; i < p.count; ++i) negative += value_of(input_bits(p, 1, i), type) < 0;

@@ -59,9 +59,9 @@ TEST(PerfOptions, NamesOfNcclTestsAreUnderstood) {
   const Options o =
       understood([](Arguments& a) { a.type = "half", a.op = "all", a.algorithm = "ring"; });
   EXPECT_THAT(o.types, ElementsAre(DataType::f16));
-  EXPECT_EQ(o.ops.size(), 5u);
+  EXPECT_EQ(o.ops.size(), 9u);
   EXPECT_EQ(o.algorithm, Algorithm::ring);
-  EXPECT_EQ(understood([](Arguments& a) { a.type = "all"; }).types.size(), 10u);
+  EXPECT_EQ(understood([](Arguments& a) { a.type = "all"; }).types.size(), 15u);
   EXPECT_TRUE(understood([](Arguments& a) { a.collective = "all"; }).all());
 }
 
@@ -74,6 +74,7 @@ TEST(PerfOptions, NonsenseIsRefusedByName) {
   expect_refused([](Arguments& a) { a.stepbytes = "0"; }, "--stepbytes");
   expect_refused([](Arguments& a) { a.type = "f33"; }, "bf16");
   expect_refused([](Arguments& a) { a.op = "mean"; }, "avg");
+  expect_refused([](Arguments& a) { a.op = "band", a.type = "half"; }, "bit_and does not apply");
   expect_refused([](Arguments& a) { a.algorithm = "star"; }, "ring");
   expect_refused([](Arguments& a) { a.root = "2"; }, "0 to 1");
   expect_refused([](Arguments& a) { a.iterations = 0; }, "--iters is 0");
@@ -122,7 +123,8 @@ TEST(PerfCases, OperatorsMultiplyOnlyWhatReduces) {
   const Options o = understood([](Arguments& a) {
     a.collective = "all", a.op = "all", a.type = "all", a.minbytes = a.maxbytes = "64";
   });
-  EXPECT_EQ(make_cases(o).size(), 2u * 10 * 5 + 2 * 10 + 1);
+  const std::size_t pairs = 8 * 9 + 7 + 6 * 6;  // integers, bool, floats
+  EXPECT_EQ(make_cases(o).size(), 2 * pairs + 2 * 15 + 1);
 }
 
 TEST(PerfCases, BusBandwidthFollowsNcclTests) {

@@ -15,12 +15,38 @@
 namespace treering {
 
 /// Type of the elements of a buffer. The values travel between ranks and must not change.
-enum class DataType : std::uint8_t { u8, i8, i32, u32, i64, u64, f16, bf16, f32, f64 };
-inline constexpr int data_types = 10;
+enum class DataType : std::uint8_t {
+  u8,
+  i8,
+  u16,
+  i16,
+  u32,
+  i32,
+  u64,
+  i64,
+  boolean,  ///< one byte: any nonzero is true; results of reductions are 0 or 1
+  f8e4m3,   ///< OCP E4M3, the "fn" kind: no infinity, at most 448
+  f8e5m2,   ///< OCP E5M2
+  f16,
+  bf16,
+  f32,
+  f64
+};
+inline constexpr int data_types = 15;
 
-/// How elements of different ranks are combined.
-enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
-inline constexpr int reduce_ops = 5;
+/// How elements of different ranks are combined (docs/numerics.md).
+enum class ReduceOp : std::uint8_t {
+  sum,
+  prod,
+  min,
+  max,
+  avg,
+  premul_sum,  ///< the sum of every rank's elements times that rank's own scale
+  bit_and,
+  bit_or,
+  bit_xor
+};
+inline constexpr int reduce_ops = 9;
 
 /// What a call does.
 enum class Collective : std::uint8_t {
@@ -74,16 +100,47 @@ TREERING_PORTABLE constexpr std::size_t size_of(DataType type) {
   switch (type) {
     case DataType::u8:
     case DataType::i8:
+    case DataType::boolean:
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:
       return 1;
+    case DataType::u16:
+    case DataType::i16:
     case DataType::f16:
     case DataType::bf16:
       return 2;
-    case DataType::i32:
     case DataType::u32:
+    case DataType::i32:
     case DataType::f32:
       return 4;
     default:
       return 8;
+  }
+}
+
+/// True for the floating-point types, down to 8 bits.
+TREERING_PORTABLE constexpr bool is_floating_point(DataType type) {
+  return type >= DataType::f8e4m3;
+}
+
+TREERING_PORTABLE constexpr bool is_signed_integer(DataType type) {
+  return type == DataType::i8 || type == DataType::i16 || type == DataType::i32 ||
+         type == DataType::i64;
+}
+
+/// True if elements of this type can be combined by this operator: bits belong to integers and
+/// booleans, and booleans have neither averages nor scales.
+TREERING_PORTABLE constexpr bool applies(ReduceOp op, DataType type) {
+  switch (op) {
+    case ReduceOp::bit_and:
+    case ReduceOp::bit_or:
+    case ReduceOp::bit_xor:
+      return !is_floating_point(type);
+    case ReduceOp::avg:
+    case ReduceOp::premul_sum:
+      return type != DataType::boolean;
+    default:
+      return true;
   }
 }
 
@@ -93,7 +150,11 @@ const char* name(ReduceOp) noexcept;
 const char* name(Collective) noexcept;
 const char* name(Algorithm) noexcept;
 
-/// The inverse of name(); nccl-tests' spellings (`float`, `half`, `bfloat16`, `int32` …) are understood too.
+/// The names of the operators that apply to a type: `sum, prod, min, max, avg, premul_sum`.
+std::string operators_of(DataType);
+
+/// The inverse of name(); the spellings of nccl-tests and torch (`float`, `half`, `int32`,
+/// `fp8_e4m3`, `float8_e4m3fn` …) are understood too.
 /// Throws Error{invalid_argument} that lists the valid names.
 DataType parse_data_type(std::string_view);
 ReduceOp parse_reduce_op(std::string_view);

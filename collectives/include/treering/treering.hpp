@@ -122,6 +122,8 @@ struct CallOptions {
   Stream* stream = nullptr;  ///< null: the call returns when its result is there
   /// Must be the same on all ranks; Error{unsupported} if there is none.
   std::optional<Algorithm> algorithm = {};
+  /// For premul_sum: what this rank's input is multiplied by; need not be the same on all ranks.
+  double scale = 1;
 };
 
 /// Uneven parts of a buffer, one for each rank, in elements.

@@ -26,22 +26,22 @@ namespace {
 
 constexpr std::size_t block_bytes = 1024;
 
-void copy_all(const FoldRange& range, std::size_t bytes) {
+void copy_all(const FoldRange& range) {
   for (int i = 0; i < range.destination_count; ++i)
     if (range.destinations[i] != range.sources[0])
-      std::memcpy(range.destinations[i], range.sources[0], bytes);
+      std::memcpy(range.destinations[i], range.sources[0], range.bytes);
 }
 
 /// The block's elements, from `at` bytes on, are folded by `loop` (null: copied) and streamed.
-void stream_block(FoldLoop loop, const FoldRange& range, std::size_t at, std::size_t bytes,
-                  std::size_t count) {
+void stream_block(FoldLoop loop, const Fold& how, const FoldRange& range, std::size_t at,
+                  std::size_t bytes) {
   alignas(cache_line) std::byte block[block_bytes];
   const std::byte* result = range.sources[0] + at;
   if (loop != nullptr) {
     const std::byte* sources[max_fan];
     std::byte* destination = block;
     for (int i = 0; i < range.source_count; ++i) sources[i] = range.sources[i] + at;
-    loop({sources, range.source_count, &destination, 1, count, range.divisor});
+    loop(how, {sources, range.source_count, &destination, 1, bytes});
     result = block;
   }
   for (int i = 0; i < range.destination_count; ++i)
@@ -49,13 +49,13 @@ void stream_block(FoldLoop loop, const FoldRange& range, std::size_t at, std::si
       stream_copy(range.destinations[i] + at, result, bytes);
 }
 
-void stream_all(FoldLoop loop, const FoldRange& range, std::size_t element_bytes) {
-  const std::size_t bytes = range.count * element_bytes;
+void stream_all(FoldLoop loop, const Fold& how, const FoldRange& range) {
   // The first block is short, so that the others begin with a line of the first destination.
-  std::size_t end = std::min(bytes, bytes_to_line(range.destinations[0]));
-  if (end == 0) end = std::min(bytes, block_bytes);
-  for (std::size_t at = 0; at < bytes; at = end, end = std::min(bytes, end + block_bytes))
-    stream_block(loop, range, at, end - at, (end - at) / element_bytes);
+  std::size_t end = std::min(range.bytes, bytes_to_line(range.destinations[0]));
+  if (end == 0) end = std::min(range.bytes, block_bytes);
+  for (std::size_t at = 0; at < range.bytes;
+       at = end, end = std::min(range.bytes, end + block_bytes))
+    stream_block(loop, how, range, at, end - at);
   finish_streaming();
 }
 
@@ -78,17 +78,16 @@ std::span<const FoldTable* const> fold_tables() noexcept {
 }
 
 void fold_with(const FoldTable& table, const Fold& how, const FoldRange& range) noexcept {
-  if (range.count == 0 || range.destination_count == 0) return;
-  // A single source must keep its bits: it does not pass through the arithmetic.
-  const bool copies = range.source_count == 1 && range.divisor == 1;
+  if (range.bytes == 0 || range.destination_count == 0) return;
+  const bool copies = is_copy(how, range.source_count);
   const FoldLoop loop =
       copies ? nullptr : table.loops[static_cast<int>(how.type)][static_cast<int>(how.op)];
   if (how.streaming)
-    stream_all(loop, range, size_of(how.type));
+    stream_all(loop, how, range);
   else if (loop == nullptr)
-    copy_all(range, range.count * size_of(how.type));
+    copy_all(range);
   else
-    loop(range);
+    loop(how, range);
 }
 
 void fold_on_host(const Fold& how, const FoldRange& range) noexcept {

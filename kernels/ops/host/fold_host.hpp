@@ -24,7 +24,7 @@ inline void fold_elements(HostGroup&, const Fold& how, int sources, SourceOf sou
   std::byte* to[max_fan];
   for (int i = 0; i < sources; ++i) from[i] = source(i);
   for (int i = 0; i < destinations; ++i) to[i] = destination(i);
-  fold_on_host(how, {from, sources, to, destinations, count, divisor_of(how)});
+  fold_on_host(how, {from, sources, to, destinations, count * size_of(how.type)});
 }
 
 }  // namespace treering

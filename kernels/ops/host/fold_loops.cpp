@@ -16,28 +16,35 @@ namespace {
 
 template <class Element, class Op>
 struct Folding {
-  using Stored = typename VectorElement<Element>::Stored;
+  using Vectors = VectorElement<Element>;
+  using Stored = typename Vectors::Stored;
 
   /// `read(i)` loads a vector of source i; they are combined from left to right.
   template <class Read>
-  TREERING_ARITHMETIC static Stored reduce(int sources, std::int32_t divisor, Read read) {
-    auto x = VectorElement<Element>::widen(read(0));
-    for (int i = 1; i < sources; ++i)
-      x = combine_all<Op>(x, VectorElement<Element>::widen(read(i)));
-    return VectorElement<Element>::narrow(finish_all<Op>(x, divisor));
+  TREERING_ARITHMETIC static Stored reduce(const Fold& how, int sources, Read read) {
+    const auto contribution = [&](int i) {
+      const auto x = Vectors::widen(read(i));
+      if constexpr (std::is_same_v<Op, PremulSum>)
+        if (i == how.own) return Vectors::widen(Vectors::narrow(scale_all(x, how.scale)));
+      return x;
+    };
+    auto x = contribution(0);
+    for (int i = 1; i < sources; ++i) x = combine_all<Op>(x, contribution(i));
+    return Vectors::narrow(finish_all<Op>(x, divisor_of(how)));
   }
 
   /// All whole vectors. Fans that are known here keep their addresses in registers; 0 stands for
   /// any.
   template <int known_sources, int known_destinations>
-  TREERING_ARITHMETIC static void whole(const FoldRange& range, std::size_t end) {
+  TREERING_ARITHMETIC static void whole(const Fold& shared_how, const FoldRange& range,
+                                        std::size_t end) {
+    const Fold how = shared_how;  // which no store can change
     const int sources = known_sources > 0 ? known_sources : range.source_count;
     const int destinations = known_destinations > 0 ? known_destinations : range.destination_count;
-    const std::int32_t divisor = range.divisor;
     const std::byte* from[2] = {range.sources[0], range.sources[known_sources > 1 ? 1 : 0]};
     std::byte* to[2] = {range.destinations[0], range.destinations[known_destinations > 1 ? 1 : 0]};
     for (std::size_t at = 0; at < end; at += sizeof(Stored)) {
-      const Stored x = reduce(sources, divisor, [&](int i) {
+      const Stored x = reduce(how, sources, [&](int i) {
         return load<Stored>((known_sources > 0 ? from[i] : range.sources[i]) + at);
       });
       for (int i = 0; i < destinations; ++i)
@@ -46,36 +53,39 @@ struct Folding {
   }
 
   /// What remains: less than a vector.
-  static void rest(const FoldRange& range, std::size_t at, std::size_t bytes) {
-    const Stored x = reduce(range.source_count, range.divisor,
+  static void rest(const Fold& how, const FoldRange& range, std::size_t at) {
+    const std::size_t bytes = range.bytes - at;
+    const Stored x = reduce(how, range.source_count,
                             [&](int i) { return load_part<Stored>(range.sources[i] + at, bytes); });
     for (int i = 0; i < range.destination_count; ++i)
       store_part(range.destinations[i] + at, x, bytes);
   }
 
-  static void loop(const FoldRange& range) {
-    const std::size_t bytes = range.count * sizeof(typename Element::Stored);
-    const std::size_t end = bytes - bytes % sizeof(Stored);
+  static void loop(const Fold& how, const FoldRange& range) {
+    const std::size_t end = range.bytes - range.bytes % sizeof(Stored);
     if (range.source_count == 2 && range.destination_count == 1)
-      whole<2, 1>(range, end);
+      whole<2, 1>(how, range, end);
     else if (range.source_count == 2 && range.destination_count == 2)
-      whole<2, 2>(range, end);
+      whole<2, 2>(how, range, end);
     else if (range.destination_count == 1)
-      whole<0, 1>(range, end);
+      whole<0, 1>(how, range, end);
     else
-      whole<0, 0>(range, end);
-    if (end < bytes) rest(range, end, bytes - end);
+      whole<0, 0>(how, range, end);
+    if (end < range.bytes) rest(how, range, end);
   }
 };
 
 constexpr FoldTable make_table() {
   FoldTable table{TREERING_FOLD_NAME, {}};
-  for (int type = 0; type < data_types; ++type)
-    for (int op = 0; op < reduce_ops; ++op)
-      with_element(static_cast<DataType>(type), [&]<class Element>(Element) {
-        with_operator(static_cast<ReduceOp>(op),
-                      [&]<class Op>(Op) { table.loops[type][op] = Folding<Element, Op>::loop; });
+  for (int t = 0; t < data_types; ++t)
+    for (int o = 0; o < reduce_ops; ++o) {
+      const auto type = static_cast<DataType>(t);
+      const auto op = static_cast<ReduceOp>(o);
+      if (!applies(op, type)) continue;
+      with_reduction(type, op, [&]<class Element, class Op>(Element, Op) {
+        table.loops[t][o] = Folding<typename PackElement<Element, Op>::Type, Op>::loop;
       });
+    }
   return table;
 }
 

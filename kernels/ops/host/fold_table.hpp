@@ -14,19 +14,19 @@
 
 namespace treering {
 
-/// What a loop works on: elements 0 … count-1 of every source and destination.
+/// What a fold works on: the first bytes, whole elements, of every source and destination.
 struct FoldRange {
   const std::byte* const* sources;
   int source_count;
   std::byte* const* destinations;
   int destination_count;
-  std::size_t count;
-  std::int32_t divisor;  ///< divisor_of() the fold
+  std::size_t bytes;
 };
 
-using FoldLoop = void (*)(const FoldRange&);
+using FoldLoop = void (*)(const Fold&, const FoldRange&);
 
-/// The loops of one instruction set, whose name is for people.
+/// The loops of one instruction set, whose name is for people. Null where the operator does not
+/// apply to the type.
 struct FoldTable {
   const char* instruction_set;
   FoldLoop loops[data_types][reduce_ops];

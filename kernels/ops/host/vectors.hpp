@@ -117,36 +117,63 @@ struct VectorElement<PlainElement<T>> {
   TREERING_ARITHMETIC static Stored narrow(Stored x) { return x; }
 };
 
-/// Twice as many bits need two vectors.
-struct TwoVectors {
-  Vector<float> a, b;
+template <>
+struct VectorElement<BooleanElement> {
+  using Stored = Vector<std::uint8_t>;
+  TREERING_ARITHMETIC static Stored widen(Stored x) { return bits_as<Stored>(x != 0) & 1; }
+  TREERING_ARITHMETIC static Stored narrow(Stored x) { return x; }
+};
+
+/// Narrow floats take as many more vectors as an f32 is wider.
+template <int count>
+struct Floats {
+  Vector<float> vector[count];
+  /// Every vector replaced by f(its number).
+  template <class F>
+  TREERING_ARITHMETIC static Floats each(F f) {
+    if constexpr (count == 2)
+      return {f(0), f(1)};
+    else
+      return {f(0), f(1), f(2), f(3)};
+  }
 };
 
 template <class Op, class V>
 TREERING_ARITHMETIC V combine_all(V x, V y) {
-  if constexpr (std::is_same_v<V, TwoVectors>)
-    return {Op::combine(x.a, y.a), Op::combine(x.b, y.b)};
+  if constexpr (std::is_class_v<V>)
+    return V::each([&](int i) { return Op::combine(x.vector[i], y.vector[i]); });
   else
     return Op::combine(x, y);
 }
 template <class Op, class V>
 TREERING_ARITHMETIC V finish_all(V x, std::int32_t divisor) {
-  if constexpr (std::is_same_v<V, TwoVectors>)
-    return {finish<Op>(x.a, divisor), finish<Op>(x.b, divisor)};
+  if constexpr (std::is_class_v<V>)
+    return V::each([&](int i) { return finish<Op>(x.vector[i], divisor); });
   else
     return finish<Op>(x, divisor);
 }
+template <class V>
+TREERING_ARITHMETIC V scale_all(V x, std::uint64_t scale) {
+  if constexpr (std::is_class_v<V>)
+    return V::each([&](int i) { return scaled(x.vector[i], scale); });
+  else
+    return scaled(x, scale);
+}
 
-/// Every 32 bits hold two halves: `a` takes the lower ones, `b` the upper, so that nothing moves
-/// sideways.
-template <class Conversion>
-struct VectorElement<HalfElement<Conversion>> {
+/// Every 32 bits hold two or four elements: vector 0 takes the lowest ones, and so on, so that
+/// nothing moves sideways.
+template <class Bits, class Conversion>
+struct VectorElement<NarrowElement<Bits, Conversion>> {
   using Stored = Vector<std::uint32_t>;
-  TREERING_ARITHMETIC static TwoVectors widen(Stored x) {
-    return {Conversion::widen(x & 0xffffu), Conversion::widen(x >> 16)};
+  static constexpr int bits = 8 * sizeof(Bits), count = 32 / bits;
+  TREERING_ARITHMETIC static Floats<count> widen(Stored x) {
+    return Floats<count>::each(
+        [&](int i) { return Conversion::widen((x >> (bits * i)) & ((1u << bits) - 1)); });
   }
-  TREERING_ARITHMETIC static Stored narrow(TwoVectors x) {
-    return Conversion::narrow(x.a) | (Conversion::narrow(x.b) << 16);
+  TREERING_ARITHMETIC static Stored narrow(Floats<count> x) {
+    Stored all = Conversion::narrow(x.vector[0]);
+    for (int i = 1; i < count; ++i) all |= Conversion::narrow(x.vector[i]) << (bits * i);
+    return all;
   }
 };
 
@@ -155,7 +182,7 @@ struct VectorElement<HalfElement<Conversion>> {
 /// The processor's own conversions of f16 give the same bits. (AVX-512's forms without a mask make
 /// GCC 12 warn of something uninitialised in its own header.)
 template <>
-struct VectorElement<HalfElement<Float16>> {
+struct VectorElement<NarrowElement<std::uint16_t, Float16>> {
   using Stored = VectorOf<std::uint16_t, vector_bytes / sizeof(float)>::Type;
 #if TREERING_VECTOR_BYTES == 64
   TREERING_ARITHMETIC static Vector<float> widen(Stored x) {
