@@ -66,6 +66,9 @@ constexpr Variable variables[] = {
      [](Settings& s, std::string_view v) {
        s.algorithm = v == "auto" ? std::nullopt : std::optional(parse_algorithm(v));
      }},
+    {"TREERING_WIRE", "`auto`, `simple`, `ll`", "auto",
+     "How messages travel, in every collective that moves data: `simple` for bandwidth, `ll` for latency (docs/wires.md); `auto`: by plan.",
+     [](Settings& s, std::string_view v) { s.wire = v == "auto" ? std::nullopt : std::optional(parse_wire_type(v)); }},
     {"TREERING_DETERMINISTIC", "0, 1", "0",
      "1: reductions depend on nothing but the inputs and the order of the ranks (docs/numerics.md).",
      [](Settings& s, std::string_view v) { s.deterministic = number(v, 0, 1) == 1; }},

@@ -28,6 +28,7 @@ struct Settings {
   std::size_t slot;  ///< 0: by plan
   int blocks;        ///< 0: by plan
   std::optional<Algorithm> algorithm;
+  std::optional<WireType> wire;
   bool deterministic;
   std::chrono::milliseconds start_timeout;
   LogLevel log;

@@ -1,4 +1,4 @@
-// The names of types, operators, collectives and algorithms, and their parsers. The first text of a
+// The names of types, operators, collectives, algorithms and wires, and their parsers. The first text of a
 // row is the name; the others are understood, but never printed.
 
 #include "treering/types.hpp"
@@ -69,6 +69,11 @@ constexpr Names<Algorithm> algorithm_names[] = {
     {Algorithm::direct, {"direct"}},     {Algorithm::dissemination, {"dissemination"}},
 };
 
+constexpr Names<WireType> wire_type_names[] = {
+    {WireType::simple, {"simple"}},
+    {WireType::ll, {"ll"}},
+};
+
 template <class T>
 const char* name_in(std::span<const Names<T>> table, T value) noexcept {
   for (const auto& row : table)
@@ -101,6 +106,7 @@ const char* name(Collective collective) noexcept {
 const char* name(Algorithm algorithm) noexcept {
   return name_in<Algorithm>(algorithm_names, algorithm);
 }
+const char* name(WireType wire) noexcept { return name_in<WireType>(wire_type_names, wire); }
 
 std::string operators_of(DataType type) {
   std::string names;
@@ -120,6 +126,9 @@ Collective parse_collective(std::string_view text) {
 }
 Algorithm parse_algorithm(std::string_view text) {
   return parse<Algorithm>("algorithm", algorithm_names, text);
+}
+WireType parse_wire_type(std::string_view text) {
+  return parse<WireType>("wire", wire_type_names, text);
 }
 
 }  // namespace treering

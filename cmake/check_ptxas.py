@@ -43,18 +43,19 @@ def record(folder: pathlib.Path, command: list[str]) -> int:
 
 def enumerators(name: str) -> list[str]:
     body = re.search(rf"enum class {name}\b[^{{]*{{([^}}]*)}}", TYPES.read_text()).group(1)
+    body = re.sub(r"//.*", "", body)
     return [word.strip() for word in body.split(",") if word.strip()]
 
 
 def readable(symbol: str) -> str:
-    """entry<Collective, Algorithm>, mangled, in the words of types.hpp; of other functions the name."""
-    numbers = re.search(r"CollectiveE(\d+).*AlgorithmE(\d+)", symbol)
+    """entry<Collective, Algorithm, WireType>, mangled, in the words of types.hpp; of other functions the name."""
+    numbers = re.search(r"CollectiveE(\d+).*AlgorithmE(\d+).*WireTypeE(\d+)", symbol)
     if not numbers:
         length, rest = re.match(r"_ZN8treering(\d+)(\w+)", symbol).groups()
         return f"({rest[: int(length)]})"
     return " ".join(
         enumerators(kind)[int(number)]
-        for kind, number in zip(("Collective", "Algorithm"), numbers.groups())
+        for kind, number in zip(("Collective", "Algorithm", "WireType"), numbers.groups())
     )
 
 

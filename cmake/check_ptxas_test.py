@@ -11,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import check_ptxas  # noqa: E402
 
-SYMBOL = "_Z5entryILN10CollectiveE0ELN9AlgorithmE2EEvv"
+SYMBOL = "_Z5entryILN10CollectiveE0ELN9AlgorithmE3ELNS_8WireTypeE1EEvv"
 
 PTX = f"""
 .target sm_90
@@ -52,7 +52,7 @@ class Rules(unittest.TestCase):
         self.assertEqual(complaints(), [])
 
     def test_names_are_those_of_the_library(self) -> None:
-        self.assertEqual(check_ptxas.readable(SYMBOL), "all_reduce two_shot")
+        self.assertEqual(check_ptxas.readable(SYMBOL), "all_reduce two_shot ll")
 
     def test_spills(self) -> None:
         self.finds("4 of spills", report=REPORT.replace("0 bytes spill loads", "4 bytes spill loads"))

@@ -36,6 +36,11 @@ void check_place(int world_size, int rank, const Options& options) {
                 fmt::format("`rank` = {}, but `world_size` is {}: ranks go from 0 to {}", rank,
                             world_size, world_size - 1),
                 {rank});
+  if (options.wire && static_cast<int>(*options.wire) >= wire_types)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`options.wire` = {} is not a WireType", static_cast<int>(*options.wire)),
+        {rank});
   if (options.algorithm && static_cast<int>(*options.algorithm) >= algorithms)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`options.algorithm` = {} is not an Algorithm",
@@ -79,9 +84,6 @@ void connect(Membership& seat, Exchange& exchange) {
   seat.connect(facts, std::move(arenas));
 }
 
-/// Nobody knows how much the others move in an all-to-all of uneven parts.
-bool secret(Collective collective) { return collective == Collective::all_to_all_v; }
-
 /// Whether peers may read this rank's input and write into its output.
 bool may_share(const Arguments& args) {
   // In place the output of an all-to-all is still what the others are to get.
@@ -91,7 +93,7 @@ bool may_share(const Arguments& args) {
 
 /// Size of the call, the same on all ranks, unless it is secret.
 std::size_t bytes_to_plan_by(const Arguments& args, int size) {
-  if (secret(args.collective)) return std::max(args.input_bytes, args.output_bytes);
+  if (has_secret_sizes(args.collective)) return std::max(args.input_bytes, args.output_bytes);
   const bool wide = args.collective == Collective::reduce_scatter ||
                     args.collective == Collective::all_gather ||
                     args.collective == Collective::all_to_all ||
@@ -152,27 +154,32 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
     const auto valid = algorithms_of(args.collective);
     if (std::ranges::find(valid, *seat->algorithm()) != valid.end()) forced = seat->algorithm();
   }
-  const Choice choice = choose({.collective = args.collective,
-                                .bytes = bytes_to_plan_by(args, seat->size()),
-                                .element_bytes = size_of(args.type),
-                                .size = seat->size(),
-                                .channels = seat->channels(),
-                                .all_channels = seat->all_channels() || secret(args.collective),
-                                .deterministic = seat->deterministic(),
-                                .shape = seat->shape()},
-                               forced);
+  std::optional<WireType> wire = how.wire;
+  if (!wire && seat->wire() && has_wire(args.collective, *seat->wire())) wire = seat->wire();
+  const Choice choice =
+      choose({.collective = args.collective,
+              .bytes = bytes_to_plan_by(args, seat->size()),
+              .element_bytes = size_of(args.type),
+              .size = seat->size(),
+              .channels = seat->channels(),
+              .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
+              .deterministic = seat->deterministic(),
+              .gpu = seat->device().execution() == Execution::cuda,
+              .shape = seat->shape()},
+             forced, wire);
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
   launch.args.call = {.collective = args.collective,
                       .type = args.type,
                       .op = args.op,
                       .algorithm = choice.algorithm,
-                      .root = args.root,
+                      .root = static_cast<std::uint16_t>(args.root),
+                      .wire = choice.wire,
                       .count = args.count,
                       .chunk = static_cast<std::uint32_t>(choice.chunk),
                       .splits = 0};
   launch.args.input = static_cast<const std::byte*>(args.input);
   launch.args.output = static_cast<std::byte*>(args.output);
-  if (may_share(args)) {
+  if (choice.wire == WireType::simple && may_share(args)) {
     launch.args.input_reference = seat->reference(args.input, args.input_bytes);
     launch.args.output_reference = seat->reference(args.output, args.output_bytes);
   }
@@ -223,7 +230,7 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
     write_chunks(args.output_parts, table.output);
     launch.args.output_parts = table.output;
   }
-  if (!secret(args.collective))
+  if (!has_secret_sizes(args.collective))
     launch.args.call.splits = hash_of(in ? args.input_parts : args.output_parts);
 }
 
@@ -231,7 +238,7 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
 void Communicator::State::back(const Descriptor& call) {
   try {
     for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
-                       [&](int peer) { seat->back(peer); });
+                       [&](int peer) { seat->back(peer, call.wire); });
   } catch (const Error&) {
     guard->abort();  // the others will wait for this rank
     throw;
@@ -247,6 +254,7 @@ void Communicator::State::call(const Arguments& wanted, const CallOptions& how) 
   add_parts(args, launch);
   launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;
+  wire = launch.args.call.wire;
   blocks = launch.blocks;
   how.stream != nullptr ? enqueue(launch, *how.stream) : run(launch);
 }
@@ -346,7 +354,7 @@ CallReport Communicator::last_call() const noexcept {
   const bool direct = !verdicts.empty() && std::ranges::all_of(verdicts, [](const Verdict& v) {
     return load_relaxed(v.direct) != 0;
   });
-  return {state_->algorithm, direct, state_->blocks};
+  return {state_->algorithm, state_->wire, direct, state_->blocks};
 }
 
 Membership& membership(Communicator& communicator) { return *communicator.state_->seat; }

@@ -26,6 +26,7 @@ void require_same(const Agreement& first, const Agreement& theirs, int rank) {
        theirs.deterministic);
   same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", first.algorithm,
        theirs.algorithm);
+  same("the wire option (TREERING_WIRE, by number; -1 is automatic)", first.wire, theirs.wire);
 }
 
 }  // namespace treering

@@ -17,6 +17,7 @@ struct Agreement {
   std::int32_t size, channels, blocks;
   std::uint64_t inbox, slot;
   std::int32_t algorithm;  ///< -1: automatic
+  std::int32_t wire;       ///< -1: automatic
   bool deterministic;
 };
 

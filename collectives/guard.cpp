@@ -24,7 +24,9 @@ std::string describe(const Descriptor& call, bool with_plan) {
   if (call.splits != 0) text += fmt::format(" in parts #{:08x}", call.splits);
   if (reduces(call.collective)) text += fmt::format(", {}", name(call.op));
   if (has_root(call.collective)) text += fmt::format(", root {}", call.root);
-  if (with_plan) text += fmt::format(", by {} in chunks of {}", name(call.algorithm), call.chunk);
+  if (with_plan)
+    text += fmt::format(", by {} over {} wires in chunks of {}", name(call.algorithm),
+                        name(call.wire), call.chunk);
   return text + ")";
 }
 

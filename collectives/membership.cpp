@@ -18,7 +18,7 @@
 namespace treering {
 namespace {
 
-constexpr std::uint32_t wire_version = 1;
+constexpr std::uint32_t wire_version = 2;
 
 // Regions that references name. 0 means "not registered".
 constexpr std::uint64_t arena_region = 1;    // an offset in the peer process's arena
@@ -38,7 +38,8 @@ struct PrivateLayout {
   std::size_t size, channels;
   static constexpr std::size_t edges =
       (sizeof(RankView) + line_bytes - 1) / line_bytes * line_bytes;
-  std::size_t boards() const { return edges + size * channels * sizeof(Edge); }
+  std::size_t ll_edges() const { return edges + size * channels * sizeof(Edge); }
+  std::size_t boards() const { return ll_edges() + size * channels * sizeof(LlEdge); }
   std::size_t regions() const { return boards() + size * sizeof(Board*); }
   std::size_t sequence() const { return regions() + size * sizeof(PeerRegions); }
   std::size_t broken() const { return sequence() + channels * sizeof(std::uint64_t); }
@@ -78,8 +79,10 @@ Membership::Membership(Device& device, int rank, int size)
 Membership::Membership(Device& device, int rank, int size, const Options& options)
     : Membership(device, rank, size) {
   algorithm_ = options.algorithm;
+  wire_ = options.wire;
   const Settings& wanted = settings();
   if (!algorithm_) algorithm_ = wanted.algorithm;
+  if (!wire_) wire_ = wanted.wire;
   const int channels = device.blocks(wanted.blocks, size);
   agreement_ = {.version = wire_version,
                 .execution = device.execution(),
@@ -89,6 +92,7 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .inbox = wanted.inbox,
                 .slot = wanted.slot,
                 .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1,
+                .wire = wire_ ? static_cast<int>(*wire_) : -1,
                 .deterministic = options.deterministic || wanted.deterministic};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
@@ -215,6 +219,21 @@ void Membership::build_view() {
           .sent = 0,
           .received = 0};
     }
+  auto* ll_edges = reinterpret_cast<LlEdge*>(at(layout.ll_edges()));
+  for (int c = 0; c < channels(); ++c)
+    for (int p = 0; p < size_; ++p) {
+      std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox;
+      ll_edges[layout_.wire(c, p)] = {
+          .to = {reinterpret_cast<std::uint64_t*>(theirs + layout_.ll_slots(c, rank_)),
+                 inbox_ + layout_.ll_outgoing(c, p),
+                 reinterpret_cast<Flag*>(inbox_ + layout_.ll_credit(c, p))},
+          .from = {reinterpret_cast<std::uint64_t*>(inbox_ + layout_.ll_slots(c, p)),
+                   reinterpret_cast<LlHeader*>(inbox_ + layout_.ll_header(c, p)),
+                   inbox_ + layout_.ll_incoming(c, p),
+                   reinterpret_cast<Flag*>(theirs + layout_.ll_credit(c, rank_))},
+          .sent = 0,
+          .received = 0};
+    }
   auto* boards = reinterpret_cast<Board**>(at(layout.boards()));
   auto* regions = reinterpret_cast<PeerRegions*>(at(layout.regions()));
   for (std::size_t p = 0; p < boards_.size(); ++p) {
@@ -230,6 +249,7 @@ void Membership::build_view() {
       .channels = channels(),
       .shape = layout_.shape,
       .edges = reinterpret_cast<Edge*>(private_ + PrivateLayout::edges),
+      .ll_edges = reinterpret_cast<LlEdge*>(private_ + layout.ll_edges()),
       .board = boards[rank_],
       .boards = reinterpret_cast<Board* const*>(private_ + layout.boards()),
       .regions = reinterpret_cast<const PeerRegions*>(private_ + layout.regions()),
@@ -248,31 +268,47 @@ Edge& Membership::edge(int channel, int peer) {
   return reinterpret_cast<Edge*>(private_ + PrivateLayout::edges)[layout_.wire(channel, peer)];
 }
 
-void Membership::back(int peer) {
-  std::atomic<bool>& backed = peers_[static_cast<std::size_t>(peer)].backed;
+LlEdge& Membership::ll_edge(int channel, int peer) {
+  const PrivateLayout layout{layout_.size, layout_.channels};
+  return reinterpret_cast<LlEdge*>(private_ + layout.ll_edges())[layout_.wire(channel, peer)];
+}
+
+void Membership::back(int peer, WireType wire) {
+  std::atomic<bool>& backed =
+      peers_[static_cast<std::size_t>(peer)].backed[static_cast<std::size_t>(wire)];
   if (backed || peer == rank_) return;
-  back_outgoing(peer);
-  back_incoming(peer);
+  back_outgoing(peer, wire);
+  back_incoming(peer, wire);
   backed = true;
 }
 
+/// What lies in the receiver's inbox for messages of a sender.
+Membership::Run Membership::wire_run(int channel, int sender, WireType wire) const {
+  if (wire == WireType::ll) return {layout_.ll_slots(channel, sender), layout_.ll_wire_bytes()};
+  return {layout_.slots(channel, sender), layout_.wire_bytes()};
+}
+
 /// The sender sees to the slots that it fills, since it is the first who touches them.
-void Membership::back_outgoing(int to) {
+void Membership::back_outgoing(int to, WireType wire) {
   const Peer& peer = peers_[static_cast<std::size_t>(to)];
   for (int c = 0; c < channels(); ++c) {
-    std::byte* slots = peer.inbox + layout_.slots(c, rank_);
+    const Run run = wire_run(c, rank_, wire);
+    std::byte* slots = peer.inbox + run.offset;
     if (peer.arena == nullptr)
-      device_.back(slots, layout_.wire_bytes());
+      device_.back(slots, run.bytes);
     else if (device_.execution() == Execution::host)
-      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), layout_.wire_bytes());
+      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), run.bytes);
   }
 }
 
-/// The receiver maps the slots of another process, lest every first use be a page fault.
-void Membership::back_incoming(int from) {
-  if (peers_[static_cast<std::size_t>(from)].arena == nullptr) return;
-  for (int c = 0; c < channels(); ++c)
-    device_.back(inbox_ + layout_.slots(c, from), layout_.wire_bytes());
+/// The receiver maps the slots of another process, lest every first use be a page fault; of LL wires it uses
+/// some memory first.
+void Membership::back_incoming(int from, WireType wire) {
+  if (wire == WireType::simple && peers_[static_cast<std::size_t>(from)].arena == nullptr) return;
+  for (int c = 0; c < channels(); ++c) {
+    const Run run = wire_run(c, from, wire);
+    device_.back(inbox_ + run.offset, run.bytes);
+  }
 }
 
 Reference Membership::reference(const void* buffer, std::size_t bytes) const {

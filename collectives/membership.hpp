@@ -56,14 +56,16 @@ class Membership {
   std::span<const Verdict> verdicts() const { return {verdicts_, layout_.channels}; }
   Guard& guard() { return *guard_; }
   std::optional<Algorithm> algorithm() const { return algorithm_; }
+  std::optional<WireType> wire() const { return wire_; }
   bool deterministic() const { return agreement_.deterministic; }
 
   /// This rank's edges as kernels see them, on devices whose memory the host can reach:
   /// [channel][peer].
   Edge& edge(int channel, int peer);
+  LlEdge& ll_edge(int channel, int peer);
 
   /// Makes sure that the slots of the wires to and from a peer exist. Throws Error{out_of_memory}.
-  void back(int peer);
+  void back(int peer, WireType wire);
 
   /// How peers reach a buffer; 0 if they cannot.
   Reference reference(const void* buffer, std::size_t bytes) const;
@@ -79,7 +81,7 @@ class Membership {
     std::unique_ptr<Mapping> inbox_mapping;
     std::byte* inbox = nullptr;
     std::atomic<bool> dead = false;
-    std::atomic<bool> backed = false;  ///< its slots and ours for it exist
+    std::atomic<bool> backed[wire_types] = {};  ///< its slots and ours for it exist
   };
 
   Membership(Device& device, int rank, int size);
@@ -90,12 +92,18 @@ class Membership {
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;
-  void back_outgoing(int to);
-  void back_incoming(int from);
+  /// A run of an inbox.
+  struct Run {
+    std::size_t offset, bytes;
+  };
+  Run wire_run(int channel, int sender, WireType wire) const;
+  void back_outgoing(int to, WireType wire);
+  void back_incoming(int from, WireType wire);
 
   Device& device_;
   int rank_, size_;
   std::optional<Algorithm> algorithm_;
+  std::optional<WireType> wire_;
   ProcessIdentity process_ = this_process();
   Agreement agreement_{};
   InboxLayout layout_{};

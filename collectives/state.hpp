@@ -39,6 +39,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Queue* latest_queue = nullptr;     ///< null: nothing is queued
   std::optional<PartTables> tables;  ///< made for the first call with uneven parts
   Algorithm algorithm{};             ///< of the latest call
+  WireType wire{};
   int blocks = 0;
 };
 

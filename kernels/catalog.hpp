@@ -1,7 +1,9 @@
 #pragma once
 
-// Every kernel there is. A kernel is known by what it does and how: a collective and an algorithm.
+// Every kernel there is. A kernel is known by what it does and how: a collective, an algorithm, and the type of
+// the wires.
 
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -29,10 +31,11 @@ namespace treering {
 struct Kernel {
   Collective collective;
   Algorithm algorithm;
+  WireType wire = WireType::simple;
   friend constexpr bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-inline constexpr Kernel catalog[] = {
+inline constexpr Kernel simple_kernels[] = {
     {Collective::all_reduce, Algorithm::ring},     {Collective::all_reduce, Algorithm::tree},
     {Collective::all_reduce, Algorithm::one_shot}, {Collective::all_reduce, Algorithm::two_shot},
     {Collective::reduce_scatter, Algorithm::ring}, {Collective::reduce_scatter, Algorithm::direct},
@@ -43,17 +46,34 @@ inline constexpr Kernel catalog[] = {
     {Collective::reduce, Algorithm::direct},       {Collective::gather, Algorithm::direct},
     {Collective::scatter, Algorithm::direct},      {Collective::barrier, Algorithm::dissemination},
 };
-using CatalogNumbers = std::make_index_sequence<std::size(catalog)>;
+/// All of them, over every type of wire that they can use.
+inline constexpr auto catalog = [] {
+  constexpr auto count = [] {
+    std::size_t kernels = 0;
+    for (const Kernel& kernel : simple_kernels)
+      kernels += has_wire(kernel.collective, WireType::ll) ? 2 : 1;
+    return kernels;
+  }();
+  std::array<Kernel, count> all{};
+  std::size_t next = 0;
+  for (const Kernel& kernel : simple_kernels) {
+    all[next++] = kernel;
+    if (has_wire(kernel.collective, WireType::ll))
+      all[next++] = {kernel.collective, kernel.algorithm, WireType::ll};
+  }
+  return all;
+}();
+using CatalogNumbers = std::make_index_sequence<catalog.size()>;
 
 /// The kernel of a call: uneven parts are no kernels of their own.
 TREERING_PORTABLE constexpr Kernel kernel_of(const Descriptor& call) {
-  return {even(call.collective), call.algorithm};
+  return {even(call.collective), call.algorithm, call.wire};
 }
 
 /// Runs one block of one call of a kernel that is known when this is compiled.
 template <Kernel kernel, class Group>
 TREERING_DEVICE void run_kernel(Group& group, const RankView& view, const CallArgs& args) {
-  Call<Group> call(group, view, args);
+  Call<Group, kernel.wire> call(group, view, args);
   using enum Algorithm;
   if constexpr (kernel.collective == Collective::all_reduce) {
     if constexpr (kernel.algorithm == ring) all_reduce_ring(call);

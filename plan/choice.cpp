@@ -6,6 +6,7 @@
 #include <array>
 
 #include "plan/chunks.hpp"
+#include "plan/ll_slots.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -27,6 +28,10 @@ constexpr std::size_t bytes_per_block = 256 * 1024;
 /// Results beyond the caches' share are better stored past them.
 constexpr std::size_t streaming_bytes = 4 * 1024 * 1024;
 
+/// On a GPU LL saves two trips to memory a message, and costs twice the bytes: not measured yet, so about where
+/// others change over.
+constexpr std::size_t gpu_ll_bytes = 32 * 1024;
+
 Algorithm automatic(const Situation& s) {
   const std::size_t peers = static_cast<std::size_t>(std::max(s.size - 1, 1));
   const bool small = s.bytes <= one_shot_bytes / peers;
@@ -40,6 +45,12 @@ Algorithm automatic(const Situation& s) {
     default:
       return algorithms_of(s.collective).front();
   }
+}
+
+WireType automatic_wire(const Situation& s) {
+  const bool good = s.gpu && has_wire(s.collective, WireType::ll) &&
+                    !has_secret_sizes(s.collective) && s.bytes <= gpu_ll_bytes;
+  return good ? WireType::ll : WireType::simple;
 }
 
 bool usable(const Situation& s, Algorithm algorithm) {
@@ -59,6 +70,15 @@ void require(const Situation& s, Algorithm algorithm) {
                                    name(algorithm), name(s.collective), names)
                      : fmt::format("algorithm {} does not exist for {}; there are: {}",
                                    name(algorithm), name(s.collective), names));
+}
+
+void require(const Situation& s, WireType wire) {
+  if (has_wire(s.collective, wire)) return;
+  std::string names;
+  for (const WireType w : {WireType::simple, WireType::ll})
+    if (has_wire(s.collective, w)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(w));
+  throw Error(ErrorCode::unsupported, fmt::format("wire {} does not exist for {}; there are: {}",
+                                                  name(wire), name(s.collective), names));
 }
 
 }  // namespace
@@ -84,12 +104,15 @@ bool folds_at_once(Collective collective, Algorithm algorithm) noexcept {
   return !reduces(collective) || (algorithm != Algorithm::ring && algorithm != Algorithm::tree);
 }
 
-Choice choose(const Situation& s, std::optional<Algorithm> forced) {
+Choice choose(const Situation& s, std::optional<Algorithm> forced, std::optional<WireType> wire) {
   if (forced) require(s, *forced);
+  if (wire) require(s, *wire);
   Choice choice{};
   // A rank alone has no neighbour to hear from; the direct algorithms then just copy.
   choice.algorithm = forced && s.size > 1 ? *forced : automatic(s);
-  const std::size_t fits = s.shape.slot_bytes / s.element_bytes;
+  choice.wire = wire.value_or(automatic_wire(s));
+  const bool ll = choice.wire == WireType::ll;
+  const std::size_t fits = (ll ? ll_capacity(s.shape) : s.shape.slot_bytes) / s.element_bytes;
   choice.chunk = fits >= cut_grain ? fits / cut_grain * cut_grain : fits;
   const std::size_t worth = std::max<std::size_t>(s.bytes / bytes_per_block, 1);
   const auto channels = static_cast<std::size_t>(s.channels);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which algorithm a call uses. Pure functions of what all ranks know alike: never of what one rank
+// Which algorithm and wire a call uses. Pure functions of what all ranks know alike: never of what one rank
 // sees.
 
 #include <cstddef>
@@ -24,12 +24,14 @@ struct Situation {
   int channels;                ///< blocks that may be used
   bool all_channels;           ///< use them all, whatever the size
   bool deterministic = false;  ///< only algorithms that fold all ranks at once, in rank order
+  bool gpu = false;
   WireShape shape;
 };
 
 struct Choice {
   Algorithm algorithm;
-  std::size_t chunk;  ///< elements of one message: at most a slot
+  WireType wire;
+  std::size_t chunk;  ///< elements of one message: at most a slot of that wire
   int blocks;
   bool streaming;  ///< results bypass the caches
 };
@@ -37,8 +39,9 @@ struct Choice {
 /// Whether an algorithm adds up all ranks at once, in rank order, or does not add at all.
 bool folds_at_once(Collective, Algorithm) noexcept;
 
-/// `forced`: used if the collective has it and it may be used; otherwise Error{unsupported}, which lists those
-/// that can be.
-Choice choose(const Situation&, std::optional<Algorithm> forced);
+/// `forced`, `wire`: used if the collective has it and it may be used; otherwise Error{unsupported}, which lists
+/// those that can be.
+Choice choose(const Situation&, std::optional<Algorithm> forced,
+              std::optional<WireType> wire = std::nullopt);
 
 }  // namespace treering

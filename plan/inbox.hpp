@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "plan/ll_slots.hpp"
 #include "plan/wire_shape.hpp"
 
 namespace treering {
@@ -29,7 +30,8 @@ constexpr WireShape shape_wires(std::size_t budget, int size, int channels,
   return {static_cast<std::uint32_t>(slots), static_cast<std::uint32_t>(bytes)};
 }
 
-/// Where things lie in an inbox, in bytes from its begin. First the flags, then all slots.
+/// Where things lie in an inbox, in bytes from its begin. First the flags, then all slots, then all LL wires;
+/// these come on top of the budget, and take no more than the slots.
 struct InboxLayout {
   WireShape shape;
   std::size_t size, channels;
@@ -45,14 +47,37 @@ struct InboxLayout {
   constexpr std::size_t credit(int channel, int peer) const {
     return posts(static_cast<int>(channels), 0) + wire(channel, peer) * line_bytes;
   }
+  /// The same for LL messages.
+  constexpr std::size_t ll_credit(int channel, int peer) const {
+    return credit(static_cast<int>(channels), 0) + wire(channel, peer) * line_bytes;
+  }
   /// Slots that `peer` fills.
   constexpr std::size_t slots(int channel, int peer) const {
     constexpr std::size_t page = 4096;
-    const std::size_t flags = (credit(static_cast<int>(channels), 0) + page - 1) / page * page;
+    const std::size_t flags = (ll_credit(static_cast<int>(channels), 0) + page - 1) / page * page;
     return flags + wire(channel, peer) * wire_bytes();
   }
   constexpr std::size_t wire_bytes() const { return std::size_t{shape.slots} * shape.slot_bytes; }
-  constexpr std::size_t bytes() const { return slots(static_cast<int>(channels), 0); }
+
+  /// LL slots that `peer` fills; then, for this rank alone, the header and data of the message that has come
+  /// from it, and the data of the one that goes to it.
+  constexpr std::size_t ll_slots(int channel, int peer) const {
+    return slots(static_cast<int>(channels), 0) + wire(channel, peer) * ll_wire_bytes();
+  }
+  constexpr std::size_t ll_header(int channel, int peer) const {
+    return ll_slots(channel, peer) + shape.slots * ll_slot_bytes(shape);
+  }
+  constexpr std::size_t ll_incoming(int channel, int peer) const {
+    return ll_header(channel, peer) + line_bytes;
+  }
+  constexpr std::size_t ll_outgoing(int channel, int peer) const {
+    return ll_incoming(channel, peer) + ll_capacity(shape);
+  }
+  constexpr std::size_t ll_wire_bytes() const {
+    return shape.slots * ll_slot_bytes(shape) + line_bytes + 2 * ll_capacity(shape);
+  }
+
+  constexpr std::size_t bytes() const { return ll_slots(static_cast<int>(channels), 0); }
 };
 
 }  // namespace treering

@@ -11,9 +11,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_gather_direct(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void all_gather_direct(Call& call) {
+  Mesh mesh(call);
   const int n = call.size(), me = call.rank();
   const auto part = [&](int rank) { return call.output_part(rank); };
   const Chunk own{0, part(me).count};

@@ -12,9 +12,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_gather_ring(Call<Group>& call) {
-  RingWire<Group> ring(call);
+template <class Call>
+TREERING_DEVICE void all_gather_ring(Call& call) {
+  RingWire ring(call);
   const int n = call.size(), me = call.rank();
   const std::size_t own = call.output_part(me).begin;
   // At least one round: every call synchronises.

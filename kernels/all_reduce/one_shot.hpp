@@ -14,9 +14,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_reduce_one_shot(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void all_reduce_one_shot(Call& call) {
+  Mesh mesh(call);
   for (Rounds round = call.rounds(call.whole(), 1); round.more(); round.next()) {
     const Chunk chunk = round.chunk(0);
     mesh.share(chunk);

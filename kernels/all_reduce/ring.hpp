@@ -14,9 +14,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_reduce_ring(Call<Group>& call) {
-  RingWire<Group> ring(call);
+template <class Call>
+TREERING_DEVICE void all_reduce_ring(Call& call) {
+  RingWire ring(call);
   const int n = call.size(), me = call.rank();
   for (Rounds round = call.rounds(call.whole(), n); round.more(); round.next()) {
     // The chunk that is here at a step: one further back each time (2n keeps it from going negative).

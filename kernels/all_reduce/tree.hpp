@@ -14,9 +14,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_reduce_tree(Call<Group>& call) {
-  TreeWire<Group> first(call, 0), second(call, 1);
+template <class Call>
+TREERING_DEVICE void all_reduce_tree(Call& call) {
+  TreeWire first(call, 0), second(call, 1);
   // Down follows up as many rounds later as a piece needs to reach the root: so nobody waits for it.
   Rounds up = call.rounds(call.whole(), 2), down = up;
   for (int ahead = 0; down.more(); ++ahead) {

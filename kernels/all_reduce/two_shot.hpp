@@ -14,8 +14,8 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void two_shot_direct(Call<Group>& call, Mesh<Group>& mesh) {
+template <class Call>
+TREERING_DEVICE void two_shot_direct(Call& call, Mesh<Call>& mesh) {
   const int n = call.size();
   const Chunk mine = part_of(call.share(call.whole()), call.rank(), n, cut_grain);
   const std::size_t offset = call.bytes(mine.begin);  // the same in every rank's buffers
@@ -26,8 +26,8 @@ TREERING_DEVICE void two_shot_direct(Call<Group>& call, Mesh<Group>& mesh) {
   mesh.await_released();
 }
 
-template <class Group>
-TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
+template <class Call>
+TREERING_DEVICE void two_shot_staged(Call& call, Mesh<Call>& mesh) {
   const int n = call.size(), me = call.rank();
   for (Rounds round = call.rounds(call.whole(), n); round.more(); round.next()) {
     const auto chunk = [&](int rank) { return round.chunk(rank); };
@@ -45,9 +45,9 @@ TREERING_DEVICE void two_shot_staged(Call<Group>& call, Mesh<Group>& mesh) {
   }
 }
 
-template <class Group>
-TREERING_DEVICE void all_reduce_two_shot(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void all_reduce_two_shot(Call& call) {
+  Mesh mesh(call);
   const auto everything = [&](int /*peer*/) { return call.whole(); };
   if (mesh.offer(Access::both, everything, everything)) return two_shot_direct(call, mesh);
   two_shot_staged(call, mesh);

@@ -14,9 +14,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void all_to_all_direct(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void all_to_all_direct(Call& call) {
+  Mesh mesh(call);
   const int n = call.size(), me = call.rank();
   const auto outgoing = [&](int peer) { return call.input_part(peer); };
   const auto incoming = [&](int peer) { return call.output_part(peer); };

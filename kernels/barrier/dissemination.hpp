@@ -11,11 +11,11 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void barrier_dissemination(Call<Group>& call) {
+template <class Call>
+TREERING_DEVICE void barrier_dissemination(Call& call) {
   const int n = call.size(), me = call.rank();
   for (int distance = 1; distance < n; distance *= 2) {
-    Wire<Group> to(call, (me + distance) % n), from(call, (me + n - distance) % n);
+    Wire<Call> to(call, (me + distance) % n), from(call, (me + n - distance) % n);
     to.await_credit();
     if (!call.agree()) return;
     to.post(0);

@@ -11,9 +11,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void broadcast_direct(Call<Group>& call) {
-  Star<Group>(call).hand_out([&](int /*rank*/) { return call.whole(); });
+template <class Call>
+TREERING_DEVICE void broadcast_direct(Call& call) {
+  Star(call).hand_out([&](int /*rank*/) { return call.whole(); });
 }
 
 }  // namespace treering

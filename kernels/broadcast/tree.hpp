@@ -13,9 +13,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void broadcast_tree(Call<Group>& call) {
-  TreeWire<Group> first(call, 0), second(call, 1);
+template <class Call>
+TREERING_DEVICE void broadcast_tree(Call& call) {
+  TreeWire first(call, 0), second(call, 1);
   for (Rounds round = call.rounds(call.whole(), 2); round.more(); round.next()) {
     first.broadcast(round.chunk(0));
     second.broadcast(round.chunk(1));

@@ -13,6 +13,7 @@
 //   sync()              block barrier, and memory barrier within the block
 //   any(p)              sync(), and true for all threads if `p` was true for one
 //   raise(what, flag, v) by the leader alone: release-store of a flag, after a sync()
+//   put(word, v)        stores a word that holds data and its own flag: at once, but in no order
 //   pause(what, peer, turn)  rest between two polls of a flag of `peer`; true when the wait has dragged
 //                       on enough for a look at the abort word and the boards. `turn` counts from 0.
 //   settle_stores()     orders this thread's non-temporal stores before its next raise()
@@ -24,9 +25,13 @@
 namespace treering {
 
 /// What a flag or a wait is about: named in reports, and the handle by which tests break one on purpose.
-enum class Site : std::uint8_t { post, credit };
+enum class Site : std::uint8_t { post, credit, element };
+inline constexpr int sites = 3;
 
-inline const char* name(Site site) { return site == Site::post ? "post" : "credit"; }
+inline const char* name(Site site) {
+  constexpr const char* names[sites] = {"post", "credit", "element"};
+  return names[static_cast<int>(site)];
+}
 
 inline constexpr std::size_t shared_bytes = 2048;
 

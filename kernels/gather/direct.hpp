@@ -11,9 +11,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void gather_direct(Call<Group>& call) {
-  Star<Group>(call).bring_in([&](int rank) { return call.output_part(rank); });
+template <class Call>
+TREERING_DEVICE void gather_direct(Call& call) {
+  Star(call).bring_in([&](int rank) { return call.output_part(rank); });
 }
 
 }  // namespace treering

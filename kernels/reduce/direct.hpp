@@ -11,9 +11,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void reduce_direct(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void reduce_direct(Call& call) {
+  Mesh mesh(call);
   const int n = call.size(), me = call.rank(), root = call.root();
   call.note_direct(me == root);  // which stages nothing itself
   for (Rounds round = call.rounds(call.whole(), 1); round.more(); round.next()) {

@@ -12,9 +12,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void reduce_ring(Call<Group>& call) {
-  RingWire<Group> ring(call);
+template <class Call>
+TREERING_DEVICE void reduce_ring(Call& call) {
+  RingWire ring(call);
   const int n = call.size(), distance = (call.rank() - call.root() + n) % n;
   for (Rounds round = call.rounds(call.whole(), 1); round.more(); round.next()) {
     const Chunk chunk = round.chunk(0);

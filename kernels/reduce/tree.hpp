@@ -14,9 +14,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void reduce_tree(Call<Group>& call) {
-  TreeWire<Group> first(call, 0), second(call, 1);
+template <class Call>
+TREERING_DEVICE void reduce_tree(Call& call) {
+  TreeWire first(call, 0), second(call, 1);
   for (Rounds round = call.rounds(call.whole(), 2); round.more(); round.next()) {
     first.reduce(round.chunk(0));
     second.reduce(round.chunk(1));

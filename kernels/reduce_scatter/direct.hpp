@@ -12,9 +12,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void reduce_scatter_direct(Call<Group>& call) {
-  Mesh<Group> mesh(call);
+template <class Call>
+TREERING_DEVICE void reduce_scatter_direct(Call& call) {
+  Mesh mesh(call);
   const int n = call.size(), me = call.rank();
   const auto part = [&](int rank) { return call.input_part(rank); };
   const Chunk result{0, part(me).count};

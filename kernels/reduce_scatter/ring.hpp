@@ -13,9 +13,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void reduce_scatter_ring(Call<Group>& call) {
-  RingWire<Group> ring(call);
+template <class Call>
+TREERING_DEVICE void reduce_scatter_ring(Call& call) {
+  RingWire ring(call);
   const int n = call.size(), me = call.rank();
   // At least one round: every call synchronises.
   for (std::size_t round = 0; round == 0 || round < call.input_rounds(); ++round) {

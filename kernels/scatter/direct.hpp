@@ -11,9 +11,9 @@
 
 namespace treering {
 
-template <class Group>
-TREERING_DEVICE void scatter_direct(Call<Group>& call) {
-  Star<Group>(call).hand_out([&](int rank) { return call.input_part(rank); });
+template <class Call>
+TREERING_DEVICE void scatter_direct(Call& call) {
+  Star(call).hand_out([&](int rank) { return call.input_part(rank); });
 }
 
 }  // namespace treering

@@ -24,8 +24,9 @@ struct Descriptor {
   Collective collective;
   DataType type;
   ReduceOp op;
-  Algorithm algorithm;   ///< differs only if a user forced different ones
-  std::int32_t root;     ///< 0 for collectives that have none
+  Algorithm algorithm;  ///< differs only if a user forced different ones
+  std::uint16_t root;   ///< 0 for collectives that have none
+  WireType wire;
   std::uint64_t count;   ///< of uneven parts: all of them together
   std::uint32_t chunk;   ///< elements of one message: agreed by the plan
   std::uint32_t splits;  ///< hash of the parts' sizes, where all ranks know all of them
@@ -48,7 +49,7 @@ TREERING_PORTABLE inline std::uint32_t hash(const Descriptor& call) {
   const std::uint64_t head =
       static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
       static_cast<std::uint64_t>(call.op) << 16 | static_cast<std::uint64_t>(call.algorithm) << 24 |
-      static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32;
+      static_cast<std::uint64_t>(call.root) << 32 | static_cast<std::uint64_t>(call.wire) << 48;
   const std::uint64_t tail = call.chunk | static_cast<std::uint64_t>(call.splits) << 32;
   return static_cast<std::uint32_t>(scramble(scramble(scramble(head) ^ call.count) ^ tail));
 }

@@ -21,19 +21,21 @@ struct Reduction {
   bool last = false;  ///< the fold completes the reduction
 };
 
-template <class Group>
+template <class Group, WireType wire_type = WireType::simple>
 class Call {
  public:
+  using Threads = Group;
+  static constexpr WireType wire = wire_type;
+
   TREERING_DEVICE Call(Group& group, const RankView& view, const CallArgs& args)
       : group_(group),
         view_(view),
         args_(args),
         sequence_(view.sequence[group.block()] + 1),
         word_(call_word(sequence_, args.hash)) {
-    if (!group.is_leader()) return;
     const std::uint64_t broken = load_relaxed(*view.broken);
     ok_ = broken == 0 || broken == sequence_;  // by another block of this call
-    if (ok_ && group.block() == 0) publish(*view.board, word_, args.call);
+    if (ok_ && group.is_leader() && group.block() == 0) publish(*view.board, word_, args.call);
   }
 
   /// Ends the call; the counters stay behind for the next one. Channels that this call does not use
@@ -57,9 +59,8 @@ class Call {
   TREERING_DEVICE std::uint64_t word() const { return word_; }
   TREERING_DEVICE bool ok() const { return ok_; }
 
-  TREERING_DEVICE Edge& edge(int peer) const {
-    return view_.edges[static_cast<std::size_t>(group_.block()) * view_.size + peer];
-  }
+  TREERING_DEVICE Edge& edge(int peer) const { return view_.edges[edge_number(peer)]; }
+  TREERING_DEVICE LlEdge& ll_edge(int peer) const { return view_.ll_edges[edge_number(peer)]; }
 
   /// An array of as many elements as the call's `count`.
   TREERING_DEVICE Chunk whole() const { return {0, args_.call.count}; }
@@ -99,10 +100,15 @@ class Call {
   /// By the leader, between two barriers: polls `flag` until it is at least `value`. On mismatch, a
   /// broken or closed peer, or abort the call fails, at all threads' next agree().
   TREERING_DEVICE void poll(Site site, int peer, const std::uint64_t& flag, std::uint64_t value) {
+    poll(site, peer, [&] { return load_relaxed(flag) >= value; });
+    if (group_.is_leader() && ok_) load_acquire(flag);
+  }
+  /// The same for anything that comes true and stays so.
+  template <class Condition>
+  TREERING_DEVICE void poll(Site site, int peer, Condition done) {
     if (!group_.is_leader() || !ok_) return;
-    for (std::uint32_t turn = 0; load_relaxed(flag) < value; ++turn)
-      if (group_.pause(site, peer, turn) && !may_go_on(flag, value, peer)) return;
-    load_acquire(flag);
+    for (std::uint32_t turn = 0; !done(); ++turn)
+      if (group_.pause(site, peer, turn) && !may_go_on(done, peer)) return;
   }
 
   /// By the leader: the call has failed because of `peer`; `theirs` and `ours`: bytes that do not match.
@@ -119,12 +125,23 @@ class Call {
     store_release(view_.board->failed.value, 1);
   }
 
-  /// For the report: whether buffers are accessed directly.
-  TREERING_DEVICE void note_direct(bool direct) { direct_ = direct; }
+  /// By any thread, where all wait: this one sees that the call has failed or was aborted.
+  TREERING_DEVICE void give_up() {
+    if (group_.is_leader())
+      fail(Failure::aborted, view_.rank);
+    else
+      ok_ = false;
+  }
 
-  /// Barrier at which all threads learn whether the leader's polls went well. Returns ok().
+  /// For the report: whether buffers are accessed directly.
+  TREERING_DEVICE void note_direct(bool direct) { direct_ = direct && wire == WireType::simple; }
+
+  /// Barrier at which all threads learn whether all waits went well. Returns ok().
   TREERING_DEVICE bool agree() {
+    const bool mine = ok_;
     ok_ = !group_.any(!ok_);
+    if constexpr (wire == WireType::ll)
+      if (mine && !ok_ && group_.is_leader()) fail(Failure::aborted, view_.rank);
     return ok_;
   }
 
@@ -132,6 +149,14 @@ class Call {
   TREERING_DEVICE void complete() {
     group_.settle_stores();
     group_.sync();
+  }
+
+  /// Where all threads post and release, they read the wires' counters, which the leader moves on at the
+  /// next wait: open_flags() comes with the former, close_flags(), a barrier if need be, with the latter.
+  TREERING_DEVICE void open_flags() { open_ = true; }
+  TREERING_DEVICE void close_flags() {
+    if (open_) group_.sync();
+    open_ = false;
   }
 
   /// Copies or reduces; see fold.hpp.
@@ -182,8 +207,13 @@ class Call {
     return most;
   }
 
+  TREERING_DEVICE std::size_t edge_number(int peer) const {
+    return static_cast<std::size_t>(group_.block()) * view_.size + peer;
+  }
+
   /// A long wait looks around: at the abort word, and at the peer's board.
-  TREERING_DEVICE bool may_go_on(const std::uint64_t& flag, std::uint64_t value, int peer) {
+  template <class Condition>
+  TREERING_DEVICE bool may_go_on(Condition done, int peer) {
     if (load_relaxed(view_.abort->value) != 0) return fail(Failure::aborted, view_.rank), false;
     const Board* board = view_.boards[peer];
     if (board == nullptr) return true;
@@ -193,7 +223,7 @@ class Call {
     const bool failed = load_acquire(board->failed.value) != 0;
     const bool closed = load_acquire(board->closed.value) != 0;
     if (!failed && !closed) return true;
-    if (load_acquire(flag) >= value) return true;  // it served us before it left
+    if (done()) return true;  // it served us before it left
     return fail(failed ? Failure::peer_failed : Failure::peer_closed, peer), false;
   }
 
@@ -204,6 +234,7 @@ class Call {
   std::uint64_t word_;
   bool ok_ = true;
   bool direct_ = false;
+  bool open_ = false;  ///< the same for all threads
 };
 
 }  // namespace treering

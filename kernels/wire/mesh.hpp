@@ -21,13 +21,12 @@ namespace treering {
 /// Whose memory a direct algorithm reads or writes.
 enum class Access : std::uint8_t { inputs, outputs, both };
 
-template <class Group>
+template <class Call>
 class Mesh {
  public:
-  TREERING_DEVICE explicit Mesh(Call<Group>& call)
-      : call_(call), n_(call.size()), me_(call.rank()) {}
+  TREERING_DEVICE explicit Mesh(Call& call) : call_(call), n_(call.size()), me_(call.rank()) {}
 
-  TREERING_DEVICE Wire<Group> wire(int peer) const { return Wire<Group>(call_, peer); }
+  TREERING_DEVICE Wire<Call> wire(int peer) const { return Wire<Call>(call_, peer); }
 
   /// Sends every peer a chunk of the input.
   template <class ChunkOf>
@@ -56,18 +55,22 @@ class Mesh {
           [&](int) { return wire(to(d)).outgoing(call_.bytes(chunk)); },
           gets(to(d)).count * chunk.count, {.own = 0});
     call_.complete();
-    for (int d = 1; d < n_; ++d)
-      if (gets(to(d)).count != 0)
-        wire(to(d)).post(call_.bytes(chunk), refer ? call_.args().input_reference : 0);
+    for (int d = 1; d < n_; ++d) {
+      if (gets(to(d)).count == 0) continue;
+      if (refer)
+        wire(to(d)).offer(call_.bytes(chunk), call_.args().input_reference, 0);
+      else
+        wire(to(d)).post(call_.bytes(chunk));
+    }
   }
 
   /// The chunk that a rank shared: this rank's own, the slot, or the peer's own memory.
   TREERING_DEVICE const std::byte* shared(int rank, Chunk chunk) const {
     if (rank == me_) return call_.input(chunk.begin);
-    const Wire<Group> from = wire(rank);
-    const Reference reference = from.next_post().input;
-    if (reference == 0) return from.incoming(call_.bytes(chunk));
-    return from.resolve(reference) + call_.bytes(chunk.begin);
+    const Wire<Call> from = wire(rank);
+    const std::byte* theirs = from.offered_input();
+    return theirs != nullptr ? theirs + call_.bytes(chunk.begin)
+                             : from.incoming(call_.bytes(chunk));
   }
 
   /// Tells every peer where the chunk of the input lies that it is to get, `chunk_to(peer)`, and where in
@@ -79,29 +82,31 @@ class Mesh {
   TREERING_DEVICE bool offer(Access access, ChunkTo chunk_to, ChunkFrom chunk_from) {
     own_input_ = chunk_to(me_).begin;
     own_output_ = chunk_from(me_).begin;
+    if (!Wire<Call>::direct && knows_enough()) return false;
     if (!await_credits()) return false;
     for (int d = 1; d < n_; ++d) {
       const Chunk gets = chunk_to(to(d)), brings = chunk_from(to(d));
-      wire(to(d)).post(call_.bytes(gets), moved(call_.args().input_reference, gets),
-                       moved(call_.args().output_reference, brings));
+      wire(to(d)).offer(call_.bytes(gets), moved(call_.args().input_reference, gets),
+                        moved(call_.args().output_reference, brings));
     }
     if (!await_posts() || !sizes_match(chunk_from)) return false;
-    bool all = accessible(access, call_.args().input_reference, call_.args().output_reference);
+    bool all =
+        accessible(access, call_.args().input_reference != 0, call_.args().output_reference != 0);
     for (int d = 1; d < n_; ++d) {
-      const Post& theirs = wire(to(d)).next_post();
-      all = all && accessible(access, theirs.input, theirs.output);
+      const Wire<Call> theirs = wire(to(d));
+      all = all && accessible(access, theirs.offered_input() != nullptr,
+                              theirs.offered_output() != nullptr);
     }
     call_.note_direct(all);
     if (!all) release();
-    return all;
+    return Wire<Call>::direct && all;
   }
   /// Where the chunk lies that a rank has for this one; where the chunk goes that this rank has for it.
   TREERING_DEVICE const std::byte* input_of(int rank) const {
-    return rank == me_ ? call_.input(own_input_) : wire(rank).resolve(wire(rank).next_post().input);
+    return rank == me_ ? call_.input(own_input_) : wire(rank).offered_input();
   }
   TREERING_DEVICE std::byte* output_of(int rank) const {
-    return rank == me_ ? call_.output(own_output_)
-                       : wire(rank).resolve(wire(rank).next_post().output);
+    return rank == me_ ? call_.output(own_output_) : wire(rank).offered_output();
   }
 
   /// A slot is free on every wire.
@@ -189,8 +194,15 @@ class Mesh {
            call_.bytes(chunk) > inline_bytes;
   }
 
-  TREERING_DEVICE static bool accessible(Access access, Reference input, Reference output) {
-    return (access == Access::outputs || input != 0) && (access == Access::inputs || output != 0);
+  TREERING_DEVICE static bool accessible(Access access, bool input, bool output) {
+    return (access == Access::outputs || input) && (access == Access::inputs || output);
+  }
+
+  /// Offers that cannot be accepted are still needed where sizes may differ, and where no data follows for
+  /// which ranks would wait.
+  TREERING_DEVICE bool knows_enough() const {
+    const Descriptor& call = call_.args().call;
+    return call.count != 0 && call.collective == even(call.collective);
   }
 
   TREERING_DEVICE Reference moved(Reference buffer, Chunk chunk) const {
@@ -203,7 +215,7 @@ class Mesh {
     return call_.agree();
   }
 
-  Call<Group>& call_;
+  Call& call_;
   int n_, me_;
   std::size_t own_input_ = 0, own_output_ = 0;
   bool referred_ = false;

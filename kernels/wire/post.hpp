@@ -71,4 +71,29 @@ struct alignas(line_bytes) Edge {
   std::uint64_t received;  ///< messages of the peer that were consumed
 };
 
+/// Header of an LL message (ll.hpp).
+struct LlHeader {
+  std::uint64_t word;   ///< the sender's call word
+  std::uint64_t bytes;  ///< length of the message
+};
+
+/// The same for LL wires, which have slots, credits and counters of their own. Messages are put together
+/// and taken apart in this rank's own memory.
+struct alignas(line_bytes) LlEdge {
+  struct {
+    std::uint64_t* slots;
+    std::byte* outgoing;
+    Flag* credit;
+  } to;
+  struct {
+    std::uint64_t* slots;
+    LlHeader* header;
+    std::byte* incoming;
+    Flag* credit;
+  } from;
+  std::uint64_t
+      sent;  ///< number of the latest message to the peer, which may still be in the making
+  std::uint64_t received;  ///< messages of the peer that were consumed
+};
+
 }  // namespace treering

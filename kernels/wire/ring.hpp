@@ -10,10 +10,10 @@
 
 namespace treering {
 
-template <class Group>
+template <class Call>
 class RingWire {
  public:
-  TREERING_DEVICE explicit RingWire(Call<Group>& call)
+  TREERING_DEVICE explicit RingWire(Call& call)
       : call_(call),
         prev_(call, (call.rank() + call.size() - 1) % call.size()),
         next_(call, (call.rank() + 1) % call.size()) {}
@@ -73,8 +73,8 @@ class RingWire {
     if constexpr (transmit) next_.post(bytes);
   }
 
-  Call<Group>& call_;
-  Wire<Group> prev_, next_;
+  Call& call_;
+  Wire<Call> prev_, next_;
 };
 
 }  // namespace treering

@@ -7,17 +7,17 @@
 //                 └──► rank 3             └─── rank 3
 //
 // The root first tells everyone where its part lies. If the root's array is registered the others read or
-// write it there, and nothing is staged; only the root's knowledge decides. Else the parts go through slots,
-// in pieces.
+// write it there, and nothing is staged; only the root's knowledge decides. Else, or where wires are not direct,
+// the parts go through slots, in pieces.
 
 #include "kernels/wire/mesh.hpp"
 
 namespace treering {
 
-template <class Group>
+template <class Call>
 class Star {
  public:
-  TREERING_DEVICE explicit Star(Call<Group>& call) : call_(call), mesh_(call) {}
+  TREERING_DEVICE explicit Star(Call& call) : call_(call), mesh_(call) {}
 
   /// The root gives every rank its part of the input, `part_of(rank)`; the others put theirs at the begin of
   /// their output.
@@ -49,12 +49,13 @@ class Star {
  private:
   template <class PartOf>
   TREERING_DEVICE void offer(Reference array, PartOf part_of) {
+    if (!Wire<Call>::direct) return;
     call_.note_direct(array != 0);
     if (!mesh_.await_credits()) return;
     for (int d = 1; d < call_.size(); ++d) {
       const Chunk part = part_of(mesh_.to(d));
       const Reference place = array == 0 ? 0 : array + call_.bytes(part.begin);
-      mesh_.wire(mesh_.to(d)).post(call_.bytes(part), place);
+      mesh_.wire(mesh_.to(d)).offer(call_.bytes(part), place, 0);
     }
   }
 
@@ -68,12 +69,13 @@ class Star {
 
   /// What the root answered: where our part lies in its memory; null if it is staged.
   TREERING_DEVICE std::byte* await_offer() {
-    Wire<Group> root = mesh_.wire(call_.root());
+    if (!Wire<Call>::direct) return nullptr;
+    Wire<Call> root = mesh_.wire(call_.root());
     root.await_post();
     if (!call_.agree()) return nullptr;
-    const Reference place = root.next_post().input;
-    call_.note_direct(place != 0);
-    return place == 0 ? nullptr : root.resolve(place);
+    std::byte* place = root.offered_input();
+    call_.note_direct(place != nullptr);
+    return place;
   }
 
   TREERING_DEVICE void release() {
@@ -89,9 +91,9 @@ class Star {
           1, [&](int) { return place + call_.bytes(mine.begin); },  //
           1, [&](int) { return call_.output(mine.begin); }, mine.count);
     }
-    release();
+    if (Wire<Call>::direct) release();
     if (place != nullptr) return;
-    Wire<Group> root = mesh_.wire(call_.root());
+    Wire<Call> root = mesh_.wire(call_.root());
     for (std::size_t round = 0; round < pieces(part); ++round) {
       const Chunk piece = call_.piece(part, round);
       root.await_post();
@@ -111,9 +113,9 @@ class Star {
           1, [&](int) { return call_.input(mine.begin); },  //
           1, [&](int) { return place + call_.bytes(mine.begin); }, mine.count);
     }
-    release();
+    if (Wire<Call>::direct) release();
     if (place != nullptr) return;
-    Wire<Group> root = mesh_.wire(call_.root());
+    Wire<Call> root = mesh_.wire(call_.root());
     for (std::size_t round = 0; round < pieces(part); ++round) {
       const Chunk piece = call_.piece(part, round);
       root.await_credit();
@@ -139,8 +141,8 @@ class Star {
     return most;
   }
 
-  Call<Group>& call_;
-  Mesh<Group> mesh_;
+  Call& call_;
+  Mesh<Call> mesh_;
 };
 
 }  // namespace treering

@@ -10,10 +10,10 @@
 
 namespace treering {
 
-template <class Group>
+template <class Call>
 class TreeWire {
  public:
-  TREERING_DEVICE TreeWire(Call<Group>& call, int tree)
+  TREERING_DEVICE TreeWire(Call& call, int tree)
       : call_(call), place_(tree_place(call.rank(), call.size(), call.root(), tree)) {}
 
   TREERING_DEVICE void reduce(Chunk chunk) {
@@ -63,13 +63,13 @@ class TreeWire {
   TREERING_DEVICE int children() const {
     return (place_.first_child >= 0 ? 1 : 0) + (place_.second_child >= 0 ? 1 : 0);
   }
-  TREERING_DEVICE Wire<Group> parent() const { return Wire<Group>(call_, place_.parent); }
-  TREERING_DEVICE Wire<Group> child(int i) const {
+  TREERING_DEVICE Wire<Call> parent() const { return Wire<Call>(call_, place_.parent); }
+  TREERING_DEVICE Wire<Call> child(int i) const {
     const bool first = i == 0 && place_.first_child >= 0;
-    return Wire<Group>(call_, first ? place_.first_child : place_.second_child);
+    return Wire<Call>(call_, first ? place_.first_child : place_.second_child);
   }
 
-  Call<Group>& call_;
+  Call& call_;
   TreePlace place_;
 };
 

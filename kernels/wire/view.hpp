@@ -43,6 +43,7 @@ struct RankView {
   std::int32_t rank, size, channels;
   WireShape shape;
   Edge* edges;           ///< [channels][size]: edge to rank p on channel c is edges[c * size + p]
+  LlEdge* ll_edges;      ///< [channels][size]
   Board* board;          ///< this rank's own
   Board* const* boards;  ///< [size]: every rank's; null where it cannot be read
   const PeerRegions* regions;  ///< [size]

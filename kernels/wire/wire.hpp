@@ -1,97 +1,29 @@
 #pragma once
 
-// Both wires between this block and one peer. post.hpp has the picture.
+// Both directions between this block and one peer, over the wires that the call uses.
 //
 //   sending                                    receiving
 //   await_credit()   a slot is free            await_post()     a message of this call has come
 //   outgoing(bytes)  where the message goes    incoming(bytes)  where it lies
 //   post(bytes)      it is complete            release()        it has been consumed
 //
-// await_*, post and release are for the leader: call agree() between the waits and the data,
-// complete() between the data and the flags.
+// All threads call all of them alike; only the leader, who waits and raises flags, may call() them done:
+// agree() comes between the waits and the data, complete() between the data and post() or release().
+//
+//   offer(bytes, …)  in place of a post: tells of as many bytes, and where the peer may access this
+//                    rank's memory; carries no data
+//   offered_input()  what the next message offers; null: nothing. Only `direct` wires offer
+//   expect(bytes)    the call fails unless the message that has come has, or tells of, as many bytes
+//   await_released() the peer has released all messages
 
-#include "kernels/wire/call.hpp"
+#include <type_traits>
+
+#include "kernels/wire/ll.hpp"
+#include "kernels/wire/simple.hpp"
 
 namespace treering {
 
-template <class Group>
-class Wire {
- public:
-  TREERING_DEVICE Wire(Call<Group>& call, int peer)
-      : call_(call), edge_(call.edge(peer)), peer_(peer) {}
-
-  TREERING_DEVICE int peer() const { return peer_; }
-
-  TREERING_DEVICE void await_credit() {
-    if (!call_.group().is_leader()) return;  // who alone may look at the counters between barriers
-    const std::uint64_t slots = call_.view().shape.slots, next = edge_.sent + 1;
-    if (next > slots) call_.poll(Site::credit, peer_, edge_.to.credit->value, next - slots);
-  }
-
-  TREERING_DEVICE void await_post() {
-    if (!call_.group().is_leader()) return;
-    const Post& post = next_post();
-    call_.poll(Site::post, peer_, post.step, edge_.received + 1);
-    if (call_.ok() && post.word != call_.word()) call_.fail(Failure::mismatch, peer_);
-  }
-
-  /// The message that has come must have that many bytes.
-  TREERING_DEVICE void expect(std::size_t bytes) {
-    if (!call_.group().is_leader() || !call_.ok()) return;
-    const std::uint64_t theirs = next_post().bytes;
-    if (theirs != bytes) call_.fail(Failure::sizes, peer_, theirs, bytes);
-  }
-
-  /// The peer has released everything that was posted to it.
-  TREERING_DEVICE void await_released() {
-    if (!call_.group().is_leader()) return;
-    call_.poll(Site::credit, peer_, edge_.to.credit->value, edge_.sent);
-  }
-
-  /// A message of at most inline_bytes travels in its post.
-  TREERING_DEVICE std::byte* outgoing(std::size_t bytes) const {
-    const std::size_t slot = edge_.sent & (call_.view().shape.slots - 1);
-    return bytes <= inline_bytes ? edge_.to.posts[slot].payload
-                                 : edge_.to.slots + slot * call_.view().shape.slot_bytes;
-  }
-  TREERING_DEVICE const std::byte* incoming(std::size_t bytes) const {
-    const std::size_t slot = edge_.received & (call_.view().shape.slots - 1);
-    return bytes <= inline_bytes ? edge_.from.posts[slot].payload
-                                 : edge_.from.slots + slot * call_.view().shape.slot_bytes;
-  }
-
-  /// References are for messages that offer this rank's buffers to the peer.
-  TREERING_DEVICE void post(std::size_t bytes, Reference input = 0, Reference output = 0) {
-    if (!call_.group().is_leader() || !call_.ok()) return;
-    Post& post = edge_.to.posts[edge_.sent & (call_.view().shape.slots - 1)];
-    post.word = call_.word();
-    post.bytes = bytes;
-    post.input = input;
-    post.output = output;
-    call_.group().raise(Site::post, post.step, ++edge_.sent);
-  }
-
-  TREERING_DEVICE void release() {
-    if (!call_.group().is_leader() || !call_.ok()) return;
-    call_.group().raise(Site::credit, edge_.from.credit->value, ++edge_.received);
-  }
-
-  /// The post of the message that is to be released next.
-  TREERING_DEVICE const Post& next_post() const {
-    return edge_.from.posts[edge_.received & (call_.view().shape.slots - 1)];
-  }
-
-  /// Where the peer's memory lies in which that reference was made.
-  TREERING_DEVICE std::byte* resolve(Reference reference) const {
-    const std::uint64_t region = reference >> reference_offset_bits;
-    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
-    return call_.view().regions[peer_].base[region] + offset;
-  }
-
- private:
-  Call<Group>& call_;
-  Edge& edge_;
-  int peer_;
-};
+template <class Call>
+using Wire = std::conditional_t<Call::wire == WireType::ll, LlWire<Call>, SimpleWire<Call>>;
 
 }  // namespace treering

@@ -18,6 +18,7 @@ struct Measurement {
   std::uint64_t out_of_bounds = 0;  ///< guard bytes that were overwritten
   Algorithm algorithm{};
   bool direct = false;
+  WireType wire{};
 };
 
 struct Message {

@@ -137,6 +137,7 @@ void declare(CLI::App& command, Arguments& a) {
              "buffers of Treering's allocator (1) or plain memory (0)");
   add("--algorithm", a.algorithm, "NAME",
       "ring, tree, one_shot, two_shot, direct …, not Treering's choice");
+  add("--wire", a.wire, "NAME", "simple or ll, not Treering's choice");
   add_switch("--deterministic", a.deterministic,
              "sums that depend on nothing but inputs and rank order (0)");
 
@@ -179,6 +180,7 @@ Options understand(const Arguments& a) {
     refuse(fmt::format("--op {} does not apply to --datatype {}; there are: {}.", name(o.ops[0]),
                        name(o.types[0]), operators_of(o.types[0])));
   if (!a.algorithm.empty()) o.algorithm = parse_algorithm(a.algorithm);
+  if (!a.wire.empty()) o.wire = parse_wire_type(a.wire);
   understand_sizes(a, o);
   o.roots = roots(a);
   o.deterministic = a.deterministic == 1;

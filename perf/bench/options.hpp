@@ -27,20 +27,21 @@ struct Options {
   std::vector<DataType> types;
   std::vector<int> roots = {0};  ///< for collectives that have one
   std::optional<Algorithm> algorithm;
+  std::optional<WireType> wire;
   bool deterministic = false;
   bool registered = true;  ///< buffers of Treering's allocator, not plain memory
   bool rewrite = false;    ///< inputs are written anew before each timed iteration
   bool pin = true;         ///< each rank stays on its share of the cores
   std::string json;        ///< file to write; empty: none
 
-  /// True if every collective is asked for; then a forced algorithm counts wherever it exists.
+  /// True if every collective is asked for; then a forced algorithm or wire counts wherever it exists.
   bool all() const { return collectives.size() > 1; }
 };
 
 /// What the command line says, before it is understood. Lives as long as the App that fills it.
 struct Arguments {
   std::string collective, minbytes, maxbytes, stepbytes, factor;
-  std::string op = "sum", type = "f32", root = "0", algorithm, json;
+  std::string op = "sum", type = "f32", root = "0", algorithm, wire, json;
   int ranks = 2, iterations = 20, warmups = 5, calls_per_iteration = 1, checks = 1;
   int registered = 1, rewrite = 0, deterministic = 0;
   std::optional<int> pin;

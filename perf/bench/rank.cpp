@@ -59,7 +59,10 @@ Rank::Rank(const Options& options, const std::vector<Case>& cases, Communicator&
       first_(most_bytes(cases, options.ranks), options.registered),
       second_(most_bytes(cases, options.ranks), options.registered) {
   if (device().execution() == Execution::cuda) how_.stream = &stream_.emplace();
-  if (!options.all()) how_.algorithm = options.algorithm;
+  if (!options.all()) {
+    how_.algorithm = options.algorithm;
+    how_.wire = options.wire;
+  }
 }
 
 void Rank::run(int pipe) {
@@ -109,6 +112,7 @@ Measurement Rank::measure(const Case& c, bool in_place) {
   m.seconds = time(at);
   const CallReport report = comm_.last_call();
   m.algorithm = report.algorithm;
+  m.wire = report.wire;
   m.direct = control_.combine(me_, {.direct = report.direct}).direct;
   check(c, in_place, m);
   return m;

@@ -27,7 +27,10 @@ std::string both(const Row& row, std::string (*text)(const Measurement&)) {
 }
 
 std::string algorithm_of(const Measurement& m) { return name(m.algorithm); }
-std::string wire_of(const Measurement& m) { return m.direct ? "direct" : "staged"; }
+std::string wire_of(const Measurement& m) {
+  if (m.wire != WireType::simple) return name(m.wire);
+  return m.direct ? "direct" : "staged";
+}
 
 Json to_json(const Measurement& m, const Case& c, const Options& o) {
   if (!m.measured) return nullptr;
@@ -124,6 +127,7 @@ std::string to_json(const Options& o, const std::vector<RankPlace>& places,
                  {"agg_iters", o.calls_per_iteration},
                  {"check", o.checks},
                  {"forced_algorithm", o.algorithm ? Json(name(*o.algorithm)) : Json(nullptr)},
+                 {"forced_wire", o.wire ? Json(name(*o.wire)) : Json(nullptr)},
                  {"deterministic", o.deterministic},
                  {"registered", o.registered},
                  {"rewrite", o.rewrite},

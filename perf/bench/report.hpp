@@ -25,7 +25,7 @@ std::uint64_t wrong_values(const std::vector<Row>&);
 std::uint64_t broken_guards(const std::vector<Row>&);
 /// The mean over both halves of all rows that move data; 0 if there is none.
 double average_bus_bandwidth(const std::vector<Row>&, int ranks);
-/// "two_shot", or "two_shot/ring" if the call in place went another way; "direct" or "staged"
+/// "two_shot", or "two_shot/ring" if the call in place went another way; "direct", "staged" or "ll"
 /// likewise.
 std::string algorithm_text(const Row&);
 std::string wire_text(const Row&);

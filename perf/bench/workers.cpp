@@ -80,7 +80,10 @@ void run_rank(const Options& options, const std::vector<Case>& cases, Communicat
 
 treering::Options communicator_options(const Options& options) {
   treering::Options how;
-  if (options.all()) how.algorithm = options.algorithm;
+  if (options.all()) {
+    how.algorithm = options.algorithm;
+    how.wire = options.wire;
+  }
   how.deterministic = options.deterministic;
   return how;
 }

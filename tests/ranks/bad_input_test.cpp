@@ -161,6 +161,17 @@ TEST_F(BadArgument, AlgorithmThatTheCollectiveLacks) {
   });
 }
 
+TEST_F(BadArgument, WireThatTheCollectiveLacks) {
+  const auto forced = [](WireType w) { return CallOptions{.wire = w}; };
+  expect_refused(ErrorCode::unsupported,
+                 {"wire ll does not exist for barrier", "there are: simple"},
+                 [&](Communicator& c) { c.barrier(forced(WireType::ll)); });
+  expect_refused(ErrorCode::unsupported, {"all_gather", "there are: simple, ll"},
+                 [&](Communicator& c) {
+                   c.all_gather(a_.data(), b_.data(), 7, f32, forced(static_cast<WireType>(77)));
+                 });
+}
+
 /// Refused on a stream as well: at once, and the stream is none the worse.
 TEST_F(BadArgument, OnAStream) {
   Stream stream;

@@ -79,7 +79,8 @@ TEST_P(Killed, OneRankIsAnErrorOnTheOthers) {
     const UniqueId id = UniqueId::create();
     Job job("loop", size,
             {.argument = i % 2 == 0 ? "registered" : "private",
-             .environment = {fmt::format("TREERING_BLOCKS={}", 1 + i / 2 % 2)},
+             .environment = {fmt::format("TREERING_BLOCKS={}", 1 + i / 2 % 2),
+                             fmt::format("TREERING_WIRE={}", i % 4 == 1 ? "ll" : "auto")},
              .id = id});
     job.expect_all("in the call");
     let_pass(random);

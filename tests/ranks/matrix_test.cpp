@@ -1,5 +1,5 @@
-// Every collective × algorithm × type × operator × awkward size × number of ranks × placement,
-// exactly.
+// Every collective × algorithm × wire × type × operator × awkward size × number of ranks × placement,
+// exactly. Wires do not look at types and operators, so LL is not crossed with these.
 
 #include <gtest/gtest.h>
 
@@ -33,23 +33,30 @@ class Matrix : public testing::TestWithParam<int> {};
 void check_placements(Team& team, Case one) {
   for (const bool in_place : {false, true})
     for (const bool registered : {false, true}) {
+      if (registered && one.wire == WireType::ll) continue;  // which is never direct
       one.in_place = one.pattern.symmetric = in_place;
       one.registered = registered;
       check(team, one);
     }
 }
 
-void check_algorithms(Team& team, const Pattern& pattern, std::size_t offset) {
+void check_algorithms(Team& team, const Pattern& pattern, std::size_t offset,
+                      WireType wire = WireType::simple) {
   for (const Algorithm algorithm : algorithms_of(pattern.collective))
-    check_placements(team, {.pattern = pattern, .algorithm = algorithm, .offset = offset});
+    check_placements(team,
+                     {.pattern = pattern, .algorithm = algorithm, .wire = wire, .offset = offset});
 }
+
+/// The wire for buffers that lie at this offset: LL reads and writes none itself, so one is enough for it.
+constexpr std::pair<std::size_t, WireType> offsets_and_wires[] = {
+    {0, WireType::simple}, {1, WireType::simple}, {1, WireType::ll}};
 
 TEST_P(Matrix, AwkwardSizes) {
   Team team(GetParam());
   std::uint64_t seed = 1;
   for (const Collective collective : movers_and_reducers())
     for (const std::size_t count : {0, 1, 3, 7, 64, 65, 1000, 4099})
-      for (const std::size_t offset : {0, 1})
+      for (const auto& [offset, wire] : offsets_and_wires)
         check_algorithms(team,
                          {.collective = collective,
                           .type = DataType::f32,
@@ -58,7 +65,7 @@ TEST_P(Matrix, AwkwardSizes) {
                           .count = count,
                           .seed = seed++,
                           .root = static_cast<int>(seed) % team.size()},
-                         offset);
+                         offset, wire);
 }
 
 TEST_P(Matrix, TypesAndOperators) {
@@ -106,7 +113,9 @@ TEST_P(Matrix, ManySlots) {
   Team team(GetParam());
   const std::size_t count = 400'009 / static_cast<std::size_t>(team.size());
   for (const Collective collective : movers_and_reducers())
-    check_algorithms(team, {collective, DataType::bf16, ReduceOp::max, team.size(), count, 7}, 0);
+    for (const WireType wire : {WireType::simple, WireType::ll})
+      check_algorithms(team, {collective, DataType::bf16, ReduceOp::max, team.size(), count, 7}, 0,
+                       wire);
 }
 
 TEST_P(Matrix, BarriersBetweenCalls) {
@@ -133,6 +142,7 @@ TEST_P(Matrix, RandomSequence) {
     const Collective collective = one.pattern.collective;
     one.pattern.root = static_cast<int>(random() % static_cast<unsigned>(team.size()));
     if (random() % 3 != 0) one.algorithm = pick(algorithms_of(collective));
+    if (random() % 3 == 0) one.wire = WireType::ll;
     one.in_place = one.pattern.symmetric = random() % 2 != 0;
     one.registered = random() % 2 != 0;
     one.offset = random() % 3;

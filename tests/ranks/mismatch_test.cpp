@@ -34,6 +34,7 @@ struct Called {
   DataType type = f32;
   ReduceOp op = sum;
   std::optional<Algorithm> algorithm = {};
+  std::optional<WireType> wire = {};
 };
 
 /// Two calls that do not go together.
@@ -108,6 +109,17 @@ const std::vector<Kind>& kinds() {
        {reduce_scatter, medium, f32, sum, Algorithm::direct}},
       {{all_gather, large, f32, sum, Algorithm::direct},
        {all_gather, large, f32, sum, Algorithm::ring}},
+      // another wire
+      {{all_reduce, small, f32, sum, Algorithm::one_shot, WireType::ll},
+       {all_reduce, small, f32, sum, Algorithm::one_shot, WireType::simple}},
+      {{all_gather, large, f32, sum, Algorithm::ring, WireType::simple},
+       {all_gather, large, f32, sum, Algorithm::ring, WireType::ll}},
+      // over LL
+      {{all_reduce, small, f32, sum, Algorithm::one_shot, WireType::ll},
+       {all_reduce, small + 1, f32, sum, Algorithm::one_shot, WireType::ll}},
+      {{all_reduce, large, f32, sum, Algorithm::two_shot, WireType::ll},
+       {all_gather, medium, f32, sum, Algorithm::direct, WireType::ll}},
+      {{all_to_all, medium, f32, sum, Algorithm::direct, WireType::ll}, {barrier, 0, DataType::u8}},
       // the same algorithm in another operation
       {{all_reduce, medium, f32, sum, Algorithm::ring},
        {all_gather, medium, f32, sum, Algorithm::ring}},
@@ -209,7 +221,7 @@ Part play(const Scene& scene, Communicator& comm, Communicator& other) {
   Part part;
   part.outcome = outcome_of([&] {
     make_call(comm, buffers.call_pattern, buffers.input.data(), buffers.output.data(),
-              {.algorithm = mine.algorithm});
+              {.algorithm = mine.algorithm, .wire = mine.wire});
   });
   if (!buffers.input.untouched()) part.faults += "the input was written to; ";
   if (!buffers.output.intact()) part.faults += "bytes around the output were written to; ";
@@ -262,6 +274,7 @@ TEST_P(Mismatch, Team) {
     check_outcomes(scene, team.try_each([&](Communicator& comm, CallOptions how) {
       Buffers& mine = buffers[static_cast<std::size_t>(comm.rank())];
       how.algorithm = scene.called_by(comm.rank()).algorithm;
+      how.wire = scene.called_by(comm.rank()).wire;
       make_call(comm, mine.call_pattern, mine.input.data(), mine.output.data(), how);
     }));
     for (Buffers& mine : buffers) {
@@ -383,15 +396,16 @@ TEST(MismatchText, TwoCamps) {
 }
 
 TEST(MismatchText, AlgorithmsAreShownWhereOnlyTheyDiffer) {
-  EXPECT_THAT(
-      mismatch_text(3,
-                    [](Communicator& comm, float* in, float* out, CallOptions how) {
-                      how.algorithm = comm.rank() == 1 ? Algorithm::ring : Algorithm::one_shot;
-                      comm.all_reduce(in, out, 1024, f32, sum, how);
-                    }),
-      AllOf(
-          StartsWith("call 17: rank 1 called all_reduce(f32 × 1024, sum, by ring in chunks of "),
-          HasSubstr(", ranks 0, 2 called all_reduce(f32 × 1024, sum, by one_shot in chunks of ")));
+  EXPECT_THAT(mismatch_text(3,
+                            [](Communicator& comm, float* in, float* out, CallOptions how) {
+                              how.algorithm =
+                                  comm.rank() == 1 ? Algorithm::ring : Algorithm::one_shot;
+                              comm.all_reduce(in, out, 1024, f32, sum, how);
+                            }),
+              AllOf(StartsWith("call 17: rank 1 called all_reduce(f32 × 1024, sum, by ring over "
+                               "simple wires in chunks of "),
+                    HasSubstr(", ranks 0, 2 called all_reduce(f32 × 1024, sum, by one_shot over "
+                              "simple wires in chunks of ")));
 }
 
 /// All ranks' outcomes of two asynchronous calls, of which the second does not fit.

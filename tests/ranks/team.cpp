@@ -76,16 +76,17 @@ void Team::synchronize() {
 }
 
 std::string Case::text() const {
-  return fmt::format("{} {} {} × {}, {} ranks, {}, root {}, {}, {}, offset {}, seed {}",
+  return fmt::format("{} {} {} × {}, {} ranks, {} over {}, root {}, {}, {}, offset {}, seed {}",
                      name(pattern.collective), name(pattern.op), name(pattern.type), pattern.count,
-                     pattern.ranks, algorithm ? name(*algorithm) : "automatic", pattern.root,
+                     pattern.ranks, algorithm ? name(*algorithm) : "automatic",
+                     wire ? name(*wire) : "any wire", pattern.root,
                      in_place ? "in place" : "out of place", registered ? "registered" : "private",
                      offset, pattern.seed);
 }
 
 std::string checked_call(Communicator& comm, const Case& one) {
   Buffers mine(one, comm.rank());
-  make_call(comm, one.pattern, mine.in, mine.out, {.algorithm = one.algorithm});
+  make_call(comm, one.pattern, mine.in, mine.out, {.algorithm = one.algorithm, .wire = one.wire});
   return mine.faults(one, comm.rank());
 }
 
@@ -94,6 +95,7 @@ void check(Team& team, const Case& one) {
   for (int r = 0; r < team.size(); ++r) buffers.push_back(std::make_unique<Buffers>(one, r));
   team.each([&](Communicator& comm, CallOptions how) {
     how.algorithm = one.algorithm;
+    how.wire = one.wire;
     Buffers& mine = *buffers[static_cast<std::size_t>(comm.rank())];
     make_call(comm, one.pattern, mine.in, mine.out, how);
   });

@@ -61,6 +61,7 @@ class Team {
 struct Case {
   Pattern pattern;
   std::optional<Algorithm> algorithm = {};
+  std::optional<WireType> wire = {};
   bool in_place = false;
   bool registered = false;
   std::size_t offset = 0;  ///< elements by which buffers begin off their alignment

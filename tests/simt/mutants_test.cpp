@@ -51,6 +51,9 @@ TEST(Broken, EveryKernel) {
 
 TEST(Mutants, NoneIsFoundWithoutFault) { EXPECT_FALSE(found("none")); }
 
+/// Elements whose flags come before their data give wrong values, whoever looks.
+TEST(Mutants, TornElementsAreFound) { EXPECT_TRUE(found("weak:element")); }
+
 /// Weak releases are invisible on x86 but for ThreadSanitizer, missing barriers mostly so.
 #ifdef __SANITIZE_THREAD__
 TEST(Mutants, WeakReleasesAreFound) {

@@ -55,6 +55,7 @@ TEST(Names, ParseBack) {
   expect_round_trip(reduce_ops, parse_reduce_op);
   expect_round_trip(collectives, parse_collective);
   expect_round_trip(algorithms, parse_algorithm);
+  expect_round_trip(wire_types, parse_wire_type);
 }
 
 TEST(Names, AreTheDocumentedOnes) {
@@ -202,6 +203,7 @@ TEST(Settings, HaveTheDocumentedDefaults) {
   const Settings settings = parse_settings({});
   EXPECT_EQ(settings.device, DeviceChoice::automatic);
   EXPECT_EQ(settings.algorithm, std::nullopt);
+  EXPECT_EQ(settings.wire, std::nullopt);
   EXPECT_EQ(settings.blocks, 0);
   EXPECT_EQ(settings.slot, 0U);
   EXPECT_EQ(settings.inbox, std::size_t{12} << 20);
@@ -218,6 +220,7 @@ TEST(Settings, AreReadFromTheirVariables) {
   const Settings settings = parse_settings({
       {"TREERING_DEVICE", "simt"},
       {"TREERING_ALGORITHM", "two_shot"},
+      {"TREERING_WIRE", "ll"},
       {"TREERING_BLOCKS", "3"},
       {"TREERING_SLOT", "4K"},
       {"TREERING_INBOX", "1.5M"},
@@ -231,6 +234,7 @@ TEST(Settings, AreReadFromTheirVariables) {
   });
   EXPECT_EQ(settings.device, DeviceChoice::simt);
   EXPECT_EQ(settings.algorithm, Algorithm::two_shot);
+  EXPECT_EQ(settings.wire, WireType::ll);
   EXPECT_EQ(settings.blocks, 3);
   EXPECT_EQ(settings.slot, 4096U);
   EXPECT_EQ(settings.inbox, 1572864U);
@@ -260,7 +264,8 @@ TEST(Settings, TakeEveryNamedChoice) {
 TEST(Settings, RefuseWhatTheyDoNotUnderstand) {
   const std::pair<const char*, std::vector<const char*>> bad[] = {
       {"TREERING_DEVICE", {"gpu", "HOST", "host "}},
-      {"TREERING_ALGORITHM", {"tree", "1"}},
+      {"TREERING_ALGORITHM", {"star", "1"}},
+      {"TREERING_WIRE", {"ll128", "1"}},
       {"TREERING_BLOCKS", {"-1", "513", "two", "1.5", "1 ", " 1"}},
       {"TREERING_SLOT", {"-1", "big"}},
       {"TREERING_INBOX", {"0", "1K", "12 MX"}},

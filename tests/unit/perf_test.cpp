@@ -61,6 +61,8 @@ TEST(PerfOptions, NamesOfNcclTestsAreUnderstood) {
   EXPECT_THAT(o.types, ElementsAre(DataType::f16));
   EXPECT_EQ(o.ops.size(), 9u);
   EXPECT_EQ(o.algorithm, Algorithm::ring);
+  EXPECT_EQ(o.wire, std::nullopt);
+  EXPECT_EQ(understood([](Arguments& a) { a.wire = "ll"; }).wire, WireType::ll);
   EXPECT_EQ(understood([](Arguments& a) { a.type = "all"; }).types.size(), 15u);
   EXPECT_TRUE(understood([](Arguments& a) { a.collective = "all"; }).all());
 }
@@ -76,6 +78,7 @@ TEST(PerfOptions, NonsenseIsRefusedByName) {
   expect_refused([](Arguments& a) { a.op = "mean"; }, "avg");
   expect_refused([](Arguments& a) { a.op = "band", a.type = "half"; }, "bit_and does not apply");
   expect_refused([](Arguments& a) { a.algorithm = "star"; }, "ring");
+  expect_refused([](Arguments& a) { a.wire = "LL"; }, "simple, ll");
   expect_refused([](Arguments& a) { a.root = "2"; }, "0 to 1");
   expect_refused([](Arguments& a) { a.iterations = 0; }, "--iters is 0");
   expect_refused([](Arguments& a) { a.minbytes = "-1"; }, "-1");
@@ -159,6 +162,12 @@ TEST(PerfReport, ARowHasTheColumnsOfNcclTests) {
   EXPECT_THAT(words(barrier, false),
               ElementsAre("0", "0", "none", "none", "-1", "dissemination", "direct", "123.5",
                           "0.00", "0.00", "N/A", "-", "-", "-", "-"));
+}
+
+TEST(PerfReport, OverLlNothingIsDirectOrStaged) {
+  Row row = sample_row();
+  row.out_of_place.wire = row.in_place.wire = WireType::ll;
+  EXPECT_EQ(wire_text(row), "ll");
 }
 
 TEST(PerfReport, SumsAndMeans) {

@@ -95,6 +95,23 @@ TREERING_PORTABLE constexpr bool has_root(Collective collective) {
 enum class Algorithm : std::uint8_t { ring, tree, one_shot, two_shot, direct, dissemination };
 inline constexpr int algorithms = 6;
 
+/// How a message travels from one rank to another (docs/wires.md).
+enum class WireType : std::uint8_t {
+  simple,  ///< a slot, then a flag that says that it is complete
+  ll       ///< "low latency": a flag beside every four bytes; for short messages
+};
+inline constexpr int wire_types = 2;
+
+/// True for collectives that move data, which all wires can.
+TREERING_PORTABLE constexpr bool has_wire(Collective collective, WireType wire) {
+  return wire == WireType::simple || (wire == WireType::ll && collective != Collective::barrier);
+}
+
+/// True for collectives in which nobody knows how much the others move.
+TREERING_PORTABLE constexpr bool has_secret_sizes(Collective collective) {
+  return collective == Collective::all_to_all_v;
+}
+
 /// Bytes of one element.
 TREERING_PORTABLE constexpr std::size_t size_of(DataType type) {
   switch (type) {
@@ -149,6 +166,7 @@ const char* name(DataType) noexcept;
 const char* name(ReduceOp) noexcept;
 const char* name(Collective) noexcept;
 const char* name(Algorithm) noexcept;
+const char* name(WireType) noexcept;
 
 /// The names of the operators that apply to a type: `sum, prod, min, max, avg, premul_sum`.
 std::string operators_of(DataType);
@@ -160,5 +178,6 @@ DataType parse_data_type(std::string_view);
 ReduceOp parse_reduce_op(std::string_view);
 Collective parse_collective(std::string_view);
 Algorithm parse_algorithm(std::string_view);
+WireType parse_wire_type(std::string_view);
 
 }  // namespace treering

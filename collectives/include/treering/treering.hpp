@@ -113,6 +113,7 @@ class Buffer {
 /// How a communicator is made. Everything here must be the same on all ranks.
 struct Options {
   std::optional<Algorithm> algorithm = {};  ///< used wherever the collective has it
+  std::optional<WireType> wire = {};        ///< used wherever data is moved
   /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
   bool deterministic = false;
 };
@@ -122,6 +123,9 @@ struct CallOptions {
   Stream* stream = nullptr;  ///< null: the call returns when its result is there
   /// Must be the same on all ranks; Error{unsupported} if there is none.
   std::optional<Algorithm> algorithm = {};
+  /// Must be the same on all ranks; Error{unsupported} for a barrier over LL. Over LL buffers are never accessed
+  /// directly.
+  std::optional<WireType> wire = {};
   /// For premul_sum: what this rank's input is multiplied by; need not be the same on all ranks.
   double scale = 1;
 };
@@ -136,6 +140,7 @@ struct Parts {
 /// What the latest call did, for people and benchmarks.
 struct CallReport {
   Algorithm algorithm;
+  WireType wire;
   bool direct;  ///< every rank's buffers were accessed directly; false: staged, or not yet complete
   int blocks;
 };

@@ -12,11 +12,12 @@
 
 namespace treering {
 
-const void* kernel_code(Collective collective, Algorithm algorithm) {
+const void* kernel_code(Collective collective, Algorithm algorithm, WireType wire) {
   for (const KernelEntry& entry : kernel_entries())
-    if (entry.collective == collective && entry.algorithm == algorithm) return entry.code;
-  throw Error(ErrorCode::unsupported,
-              fmt::format("there is no {} kernel for {}", name(algorithm), name(collective)));
+    if (entry.collective == collective && entry.algorithm == algorithm && entry.wire == wire)
+      return entry.code;
+  throw Error(ErrorCode::unsupported, fmt::format("there is no {} kernel for {} over {} wires",
+                                                  name(algorithm), name(collective), name(wire)));
 }
 
 int load_kernels() {

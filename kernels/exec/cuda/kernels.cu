@@ -10,7 +10,7 @@
 namespace treering {
 namespace {
 
-template <Collective collective, Algorithm algorithm>
+template <Collective collective, Algorithm algorithm, WireType wire>
 __global__ void __launch_bounds__(block_threads, 1) entry(const __grid_constant__ Team team) {
   __shared__ alignas(shared_alignment) std::byte shared[shared_bytes];
   const int block = static_cast<int>(blockIdx.x);
@@ -21,14 +21,15 @@ __global__ void __launch_bounds__(block_threads, 1) entry(const __grid_constant_
   __shared__ RankView view;
   if (group.is_leader()) view = *member.view;
   group.sync();
-  run_kernel<Kernel{collective, algorithm}>(group, view, member.args);
+  run_kernel<Kernel{collective, algorithm, wire}>(group, view, member.args);
 }
 
 template <std::size_t... i>
 std::span<const KernelEntry> list(std::index_sequence<i...>) {
   static const KernelEntry entries[] = {
-      {catalog[i].collective, catalog[i].algorithm,
-       reinterpret_cast<const void*>(&entry<catalog[i].collective, catalog[i].algorithm>)}...};
+      {catalog[i].collective, catalog[i].algorithm, catalog[i].wire,
+       reinterpret_cast<const void*>(
+           &entry<catalog[i].collective, catalog[i].algorithm, catalog[i].wire>)}...};
   return entries;
 }
 

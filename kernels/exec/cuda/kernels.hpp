@@ -10,6 +10,7 @@ namespace treering {
 struct KernelEntry {
   Collective collective;
   Algorithm algorithm;
+  WireType wire;
   const void* code;
 };
 
@@ -17,7 +18,7 @@ struct KernelEntry {
 std::span<const KernelEntry> kernel_entries() noexcept;
 
 /// The kernel of that name. Throws Error{unsupported} if there is none.
-const void* kernel_code(Collective, Algorithm);
+const void* kernel_code(Collective, Algorithm, WireType);
 
 /// Loads every kernel on the current device: a first launch, and one that needs more stack than
 /// there is, would otherwise wait until all running kernels have ended, which may be waiting for

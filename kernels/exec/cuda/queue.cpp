@@ -33,7 +33,7 @@ bool is_done(cudaError_t result, const char* call) {
 
 bool same_grid(const Launch& a, const Launch& b) {
   return a.blocks == b.blocks && a.args.call.collective == b.args.call.collective &&
-         a.args.call.algorithm == b.args.call.algorithm;
+         a.args.call.algorithm == b.args.call.algorithm && a.args.call.wire == b.args.call.wire;
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ void CudaQueue::launch(const Launch& launch) { launch_team({&launch, 1}); }
 
 void CudaQueue::launch_team(std::span<const Launch> team) {
   const Descriptor& call = team[0].args.call;
-  const void* code = kernel_code(even(call.collective), call.algorithm);
+  const void* code = kernel_code(even(call.collective), call.algorithm, call.wire);
   Team parameters{.blocks = team[0].blocks, .members = {}};
   for (std::size_t i = 0; i < team.size(); ++i)
     parameters.members[i] = {team[i].view, team[i].args};

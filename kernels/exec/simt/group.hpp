@@ -67,6 +67,18 @@ class SimtGroup {
     scheduler_.yield(thread_);
   }
 
+  /// Others may run between the lines of a message.
+  void put(std::uint64_t& word, std::uint64_t value) const {
+    constexpr std::uintptr_t line = 64;
+    if (simt::mutants::switches
+            .weak[static_cast<int>(Site::element)]) {  // the flag overtakes the data
+      store_relaxed(word, value >> 32 << 32 | (load_relaxed(word) & 0xffff'ffff));
+      scheduler_.yield(thread_);
+    }
+    store_relaxed(word, value);
+    if (reinterpret_cast<std::uintptr_t>(&word) % line == 0) scheduler_.yield(thread_);
+  }
+
   bool pause(Site site, int peer, std::uint32_t turn) const {
     constexpr std::uint32_t look_every = 4;
     scheduler_.poll(thread_, site, peer, turn == 0);

@@ -4,6 +4,7 @@
 // them while no kernel runs; they hold until heal().
 //
 //   weaken(Site::post)      posts are raised with a relaxed store: ThreadSanitizer must report it
+//   weaken(Site::element)   words with data and flag inside are torn: wrong values
 //   skip_barrier({"a.hpp", 63})   no barrier where sync() or any() is called there; any() then
 //                           tells only the thread's own vote: a race, a wrong value, a stuck kernel
 //   skip_barrier(5)         each thread leaves out the barrier that it comes to after five others
@@ -43,8 +44,8 @@ void heal();
 
 /// For SimtGroup.
 struct Switches {
-  bool weak[2];   ///< by Site
-  bool barriers;  ///< barriers are watched or skipped
+  bool weak[sites];  ///< by Site
+  bool barriers;     ///< barriers are watched or skipped
 };
 extern Switches switches;
 /// The barrier at this place is left out. `passed`: barriers that the thread has called. Asked only
