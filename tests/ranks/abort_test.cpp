@@ -41,26 +41,23 @@ struct Kind {
 };
 
 const Kind waits[] = {
-    {"barrier", [](Communicator& c, float*, const CallOptions& how) {
-  c.barrier(how); }},
+    {"barrier", [](Communicator& c, float*, const CallOptions& how) { c.barrier(how); }},
     {"one_shot", [](Communicator& c, float* data,
-                    const CallOptions& how) {
-  c.all_reduce(data, data, 10, f32, sum, how); }},
+                    const CallOptions& how) { c.all_reduce(data, data, 10, f32, sum, how); }},
     {"two_shot", [](Communicator& c, float* data,
-                    const CallOptions& how) {
-  c.all_reduce(data, data, 100'000, f32, sum, how); }},
+                    const CallOptions& how) { c.all_reduce(data, data, 100'000, f32, sum, how); }},
     {"ring",
      [](Communicator& c, float* data, const CallOptions& how) {
-  const CallOptions by_ring{.stream = how.stream, .algorithm = Algorithm::ring};
-  c.all_reduce(data, data, 100'000, f32, sum, by_ring);
+       const CallOptions by_ring{.stream = how.stream, .algorithm = Algorithm::ring};
+       c.all_reduce(data, data, 100'000, f32, sum, by_ring);
      }},
     {"ll",
      [](Communicator& c, float* data, const CallOptions& how) {
-  const CallOptions over_ll{.stream = how.stream, .wire = WireType::ll};
-  c.all_reduce(data, data, 100'000, f32, sum, over_ll);
+       const CallOptions over_ll{.stream = how.stream, .wire = WireType::ll};
+       c.all_reduce(data, data, 100'000, f32, sum, over_ll);
      }},
-    {"all_to_all", [Communicator& c, float* data, const CallOptions& how) {
-  c.all_to_all(data, data, 25'000, f32, how);
+    {"all_to_all", [](Communicator& c, float* data, const CallOptions& how) {
+       c.all_to_all(data, data, 25'000, f32, how);
      }}};
 
 class Abort : public testing::TestWithParam<Kind> {

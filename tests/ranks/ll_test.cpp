@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "collectives/access.hpp"
-#include "collectives/membership.hpp"
 #include "plan/choice.hpp"
 #include "plan/chunks.hpp"
 #include "plan/ll_slots.hpp"
 #include "tests/ranks/team.hpp"
+#include "tests/ranks/threads.hpp"
 
 namespace treering::test {
 namespace {
@@ -86,14 +86,15 @@ TEST(LlWire, IsAnOptionOfTheCommunicator) {
 
 /// What nobody else knows is compared when it comes, as it is by simple wires.
 TEST(LlWireMismatch, OfUnevenParts) {
-  Team team(3);
-  std::vector<float> in(3 * 5000), out(3 * 5000);
-  for (const Outcome& o : team.try_each([&](Communicator&comm, CallOptions how) {
-         how.wire = WireType::ll;
-         std::vector<std::size_t> sent(3, 4096), received(3, 4096);
-         if (comm.rank() == 1) sent[2] = 0;
-         comm.all_to_all_v(in.data(), {sent}, out.data(), {received}, DataType::f32, how);
-       })) {
+  std::vector<Communicator> comms = Communicator::create_local(3);
+  const auto outcomes = on_threads(3, [&](int rank) {
+    std::vector<float> in(3 * 4096), out(3 * 4096);
+    std::vector<std::size_t> sent(3, 4096), received(3, 4096);
+    if (rank == 1) sent[2] = 0;
+    comms[static_cast<std::size_t>(rank)].all_to_all_v(in.data(), {sent}, out.data(), {received},
+                                                       DataType::f32, {.wire = WireType::ll});
+  });
+  for (const Outcome& o : outcomes) {
     EXPECT_EQ(o.code, ErrorCode::mismatch) << testing::PrintToString(o);
     EXPECT_THAT(o.text,
                 testing::HasSubstr("rank 1 sends 0 elements of f32 to rank 2, which expects 4096"));
