@@ -90,11 +90,12 @@ TREERING_DEVICE bool ll_poll(Group& group, const RankView& view, int peer,
   for (std::uint32_t turn = 0;; ++turn) {
     bool all = true;
     TREERING_UNROLL
-    for (int b = 0; b < ll_batch; ++b)
-      if (first + b * stride < end) {
-        batch[b] = load_relaxed(slot[first + b * stride]);
-        all = all && is_of_step(batch[b], step);
-      }
+    for (int b = 0; b < ll_batch; ++b) {
+      const std::size_t i = first + b * stride;
+      batch[b] = i < end ? load_relaxed(slot[i]) : ll_element(step, 0);
+    }
+    TREERING_UNROLL
+    for (int b = 0; b < ll_batch; ++b) all = all && is_of_step(batch[b], step);
     if (all) return true;
     if (group.pause(Site::element, peer, turn) &&
         (load_relaxed(view.abort->value) != 0 ||
@@ -110,7 +111,7 @@ TREERING_DEVICE_CALL bool ll_decode(GroupArgument<Group> group, const RankView& 
                                     const LlEdge& edge, int peer, std::uint64_t word) {
   const std::uint64_t step = edge.received + 1;
   const std::uint64_t* slot = ll_slot(view, edge.from.slots, step);
-  std::uint64_t batch[ll_batch] = {};
+  std::uint64_t batch[ll_batch];
   if (!ll_poll(group, view, peer, slot, 0, 1, ll_header_elements, step, batch)) return false;
   const auto joined = [](std::uint64_t low, std::uint64_t high) {
     return (low & 0xffff'ffff) | high << 32;
