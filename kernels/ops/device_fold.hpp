@@ -46,14 +46,17 @@ struct DeviceFold {
 /// In place of an operator: the only source, bit for bit.
 struct Copy {};
 
-/// What source number `s` contributes by one element.
-template <class Element, class Op>
-TREERING_DEVICE typename Element::Accumulator contribution(const DeviceFold& fold, int s,
-                                                           typename Element::Stored x) {
-  if constexpr (std::is_same_v<Op, PremulSum>)
-    if (s == fold.scaled)
-      return Element::widen(Element::narrow(scaled(Element::widen(x), fold.scale)));
-  return Element::widen(x);
+/// Under premul_sum: the packs of source number `s` become what it contributes.
+template <class Element, class P, int batch>
+TREERING_DEVICE void scale_own(const DeviceFold& fold, int s, P (&packs)[batch]) {
+  if (s != fold.scaled) return;
+  constexpr int lanes = sizeof(P) / sizeof(typename Element::Stored);
+  TREERING_UNROLL
+  for (int b = 0; b < batch; ++b) {
+    TREERING_UNROLL
+    for (int l = 0; l < lanes; ++l)
+      packs[b].lane[l] = Element::narrow(scaled(Element::widen(packs[b].lane[l]), fold.scale));
+  }
 }
 
 /// Adds the sources after the first to the packs that were loaded from that one.
@@ -61,23 +64,24 @@ template <class Element, class Op, class P, int batch, class Group>
 TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&packs)[batch],
                                   std::size_t at, std::size_t stride) {
   constexpr int lanes = sizeof(P) / sizeof(typename Element::Stored);
+  if constexpr (std::is_same_v<Op, PremulSum>) scale_own<Element>(fold, 0, packs);
   typename Element::Accumulator sums[batch][lanes];
   TREERING_UNROLL
   for (int b = 0; b < batch; ++b) {
     TREERING_UNROLL
-    for (int l = 0; l < lanes; ++l)
-      sums[b][l] = contribution<Element, Op>(fold, 0, packs[b].lane[l]);
+    for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
   }
   TREERING_ROLLED
   for (int s = 1; s < fold.sources; ++s) {
     const std::byte* source = fold.fan->address[s] + at;
     TREERING_UNROLL
     for (int b = 0; b < batch; ++b) packs[b] = load_pack<P>(group, source + b * stride);
+    if constexpr (std::is_same_v<Op, PremulSum>) scale_own<Element>(fold, s, packs);
     TREERING_UNROLL
     for (int b = 0; b < batch; ++b) {
       TREERING_UNROLL
       for (int l = 0; l < lanes; ++l)
-        sums[b][l] = Op::combine(sums[b][l], contribution<Element, Op>(fold, s, packs[b].lane[l]));
+        sums[b][l] = Op::combine(sums[b][l], Element::widen(packs[b].lane[l]));
     }
   }
   TREERING_UNROLL
@@ -120,8 +124,10 @@ TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t
   TREERING_ROLLED
   for (; at + (batch - 1) * stride < end; at += batch * stride)
     fold_packs<Element, Op, lanes, batch>(group, fold, at, stride);
-  TREERING_ROLLED
-  for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
+  if constexpr (batch > 1) {
+    TREERING_ROLLED
+    for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
+  }
 }
 
 /// All threads' single elements: the bytes before `head` and those from `tail` on.
