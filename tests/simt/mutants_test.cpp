@@ -44,7 +44,7 @@ bool found(const std::string& fault) {
 /// What the children run.
 TEST(Broken, EveryKernel) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    for (const int size : {1, 2, 3, 4}) run_every_kernel(size, 5, seed);
+    for (const int size : {1, 2, 3, 4}) run_every_kernel(size, 5, seed, all_malice(size));
     if (HasFailure()) return;
   }
 }
