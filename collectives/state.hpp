@@ -3,9 +3,11 @@
 #include <memory>
 #include <mutex>
 
+#include "base/log.hpp"
 #include "collectives/arguments.hpp"
 #include "collectives/membership.hpp"
 #include "kernels/exec/device.hpp"
+#include "treering/error.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
@@ -17,7 +19,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    latest->synchronize();
+    try {
+      latest->synchronize();
+    } catch (const Error& error) {  // the machine's: whoever waited for the stream has it, too
+      log(LogLevel::info, "rank {}: its last call failed: {}", seat->rank(), error.what());
+    }
     Membership::retire(std::move(seat));
   }
 

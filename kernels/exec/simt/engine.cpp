@@ -200,13 +200,14 @@ bool Engine::turn(Lock& lock, std::uint64_t steps) {
     retire(*grid);
     any = true;
   }
-  return any;
+  return any || start_what_can();
 }
 
 /// Starts the first work of each queue, unless it must wait: for an event, for room, or because of
-/// malice. A team starts when all its works can.
-void Engine::start_what_can() {
-  for (bool again = true; again;) {
+/// malice. A team starts when all its works can. True if there was one.
+bool Engine::start_what_can() {
+  bool any = false;
+  for (bool again = true; again; any = any || again) {
     again = false;
     std::map<std::uint64_t, std::vector<Work*>> teams;
     for (const QueueState* queue : queues_) {
@@ -214,14 +215,14 @@ void Engine::start_what_can() {
       Work& work = *queue->works.front();
       work.grid.held = held(*queue);
       if (work.grid.held != nullptr || (work.after && !work.after->done)) continue;
-      const bool alone = work.team == 0;
-      if (!alone)
+      if (work.team != 0)
         teams[work.team].push_back(&work);
       else
         again = start({&work}) || again;
     }
     for (const auto& [number, team] : teams) again = start(team) || again;
   }
+  return any;
 }
 
 /// Why the first work of a queue must wait for other queues' work; null: it need not.

@@ -136,7 +136,7 @@ class Engine {
 
   bool turn(Lock&, std::uint64_t steps);
   void append(QueueState&, std::unique_ptr<Work>);
-  void start_what_can();
+  bool start_what_can();
   const char* held(const QueueState&) const;
   bool start(const std::vector<Work*>& team);
   void retire(const Grid&);

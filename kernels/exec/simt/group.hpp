@@ -17,6 +17,7 @@
 #include "kernels/exec/group.hpp"
 #include "kernels/exec/simt/mutants.hpp"
 #include "kernels/exec/simt/scheduler.hpp"
+#include "kernels/ops/pack.hpp"
 
 namespace treering {
 

@@ -69,13 +69,17 @@ TREERING_UNSEEN void Scheduler::start(Grid& grid) {
   progressed();
 }
 
-/// Lets blocks begin: one that is drawn, if they come late, else all for which there is a slot.
+/// Lets blocks begin for which there is a slot: all, or if they are to be late one, now and then.
 TREERING_UNSEEN void Scheduler::admit() {
-  constexpr int steps_late = 64;  // on average, while others have something to do
-  if (malice_.late_blocks && !quiet() && below(steps_late) != 0) return;
+  constexpr int steps_late = 64;  // on average
   int can = 0;
   for (const Block* block = late_; block != nullptr; block = block->next) can += may_begin(*block);
-  if (malice_.late_blocks && can > 1) can = 1 + below(can);
+  if (can == 0) return;
+  if (malice_.late_blocks && ready_ > 0 && below(steps_late) != 0) {
+    if (quiet()) poll_again();  // in vain until now, but a block will begin
+    return;
+  }
+  if (malice_.late_blocks) can = 1 + below(can);
   for (Block** link = &late_; *link != nullptr;) {
     Block& block = **link;
     if (!may_begin(block) || (malice_.late_blocks && --can != 0)) {
