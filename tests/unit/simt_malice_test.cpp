@@ -134,6 +134,9 @@ TEST_F(Simt, CallsThatWaitForKernelsAreFound) {
       {"an allocation", [&] { memory = device->allocate(100); }},
       {"a copy", [&] { device->copy_now(&to, &from, sizeof to); }},
       {"a deallocation", [&] { device->deallocate(std::exchange(memory, nullptr)); }},
+      {"a registration of host memory", [&] { device->device_view(&from, sizeof from); }},
+      {"the end of a registration of host memory",
+       [&] { device->release_view(&from, sizeof from); }},
       {"the first launch of a kernel",
        [&] { other.launch([](SimtGroup&) {}, {.blocks = 1, .threads = 1}); }},
   };

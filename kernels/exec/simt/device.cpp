@@ -14,6 +14,7 @@
 namespace treering {
 namespace {
 
+/// With Malice::synchronizing, what may wait for kernels on a GPU does so here.
 class SimtDevice final : public Device {
  public:
   SimtDevice() { SimtQueue::preload_catalog(); }
@@ -38,6 +39,13 @@ class SimtDevice final : public Device {
   void deallocate(void* memory) noexcept override {
     simt::engine().synchronize_device("a deallocation");
     std::free(memory);
+  }
+  void* device_view(void* host, std::size_t) override {
+    simt::engine().synchronize_device("a registration of host memory");
+    return host;
+  }
+  void release_view(void*, std::size_t) noexcept override {
+    simt::engine().synchronize_device("the end of a registration of host memory");
   }
   void* allocate_control(std::size_t bytes) override { return allocate(bytes); }
   void deallocate_control(void* memory) noexcept override { deallocate(memory); }
