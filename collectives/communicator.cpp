@@ -213,8 +213,7 @@ void Communicator::State::run(const Launch& launch) {
 void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
   const bool in = !args.input_parts.counts.empty(), out = !args.output_parts.counts.empty();
   if (!in && !out) return;
-  if (!tables) tables.emplace(seat->device(), seat->size());
-  const PartTables::Table table = tables->next(*latest);
+  const PartTables::Table table = tables.next(*latest);
   if (in) {
     write_chunks(args.input_parts, table.input);
     launch.args.input_parts = table.input;

@@ -2,12 +2,13 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 
+#include "base/log.hpp"
 #include "collectives/arguments.hpp"
 #include "collectives/membership.hpp"
 #include "collectives/part_tables.hpp"
 #include "kernels/exec/device.hpp"
+#include "treering/error.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
@@ -15,11 +16,18 @@ namespace treering {
 /// One rank of a communicator. `mutex` orders its calls.
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   explicit State(std::shared_ptr<Membership> s)
-      : seat(std::move(s)), guard(seat, &seat->guard()), latest(seat->device().create_event()) {}
+      : seat(std::move(s)),
+        guard(seat, &seat->guard()),
+        latest(seat->device().create_event()),
+        tables(seat->device(), seat->size()) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    latest->synchronize();
+    try {
+      latest->synchronize();
+    } catch (const Error& error) {  // the machine's: whoever waited for the stream has it, too
+      log(LogLevel::info, "rank {}: its last call failed: {}", seat->rank(), error.what());
+    }
     Membership::retire(std::move(seat));
   }
 
@@ -35,10 +43,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::shared_ptr<Membership> seat;
   std::shared_ptr<Guard> guard;
   std::mutex mutex;
-  std::unique_ptr<Event> latest;     ///< of the latest call that went to a queue
-  Queue* latest_queue = nullptr;     ///< null: nothing is queued
-  std::optional<PartTables> tables;  ///< made for the first call with uneven parts
-  Algorithm algorithm{};             ///< of the latest call
+  std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
+  Queue* latest_queue = nullptr;  ///< null: nothing is queued
+  PartTables tables;
+  Algorithm algorithm{};  ///< of the latest call
   int blocks = 0;
 };
 

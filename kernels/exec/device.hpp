@@ -66,6 +66,9 @@ class Mapping {
   virtual std::byte* base() const = 0;
 };
 
+/// On a GPU, allocate(), reserve(), device_view(), allocate_control(), their opposites, copy_now() and
+/// import_memory() may wait until kernels have ended: call them before any rank launches. back() and
+/// launches do not wait, nor does create_queue() while there are queues that were made in advance.
 class Device {
  public:
   virtual ~Device() = default;

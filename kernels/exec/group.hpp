@@ -13,6 +13,8 @@
 //   sync()              block barrier, and memory barrier within the block
 //   any(p)              sync(), and true for all threads if `p` was true for one
 //   raise(what, flag, v) by the leader alone: release-store of a flag, after a sync()
+//   acquire(what, flag)  by the leader, once a relaxed poll has seen what it waited for: acquire-load, so
+//                       that this block may read what the peer wrote before it raised the flag
 //   pause(what, peer, turn)  rest between two polls of a flag of `peer`; true when the wait has dragged
 //                       on enough for a look at the abort word and the boards. `turn` counts from 0.
 //   settle_stores()     orders this thread's non-temporal stores before its next raise()

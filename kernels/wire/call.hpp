@@ -102,7 +102,7 @@ class Call {
     if (!group_.is_leader() || !ok_) return;
     for (std::uint32_t turn = 0; load_relaxed(flag) < value; ++turn)
       if (group_.pause(site, peer, turn) && !may_go_on(flag, value, peer)) return;
-    load_acquire(flag);
+    group_.acquire(site, flag);
   }
 
   /// By the leader: the call has failed because of `peer`; `theirs` and `ours`: bytes that do not match.

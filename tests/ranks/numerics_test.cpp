@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/ops/elements.hpp"
+#include "perf/call.hpp"
 #include "plan/choice.hpp"
 #include "tests/ranks/team.hpp"
 

@@ -18,9 +18,17 @@ std::vector<Collective> uneven_too(Collective collective) {
 
 }  // namespace
 
-void run_every_kernel(int size, int threads, std::uint64_t seed) {
+simt::Malice all_malice(int size) {
+  constexpr int blocks = 2, hardware_queues = 2;  // blocks of a rank: see main.cpp
+  return simt::Malice::all(size * blocks, hardware_queues);
+}
+
+void run_every_kernel(int size, int threads, std::uint64_t seed, const simt::Malice& malice) {
   device();  // made with the settings' seed, so before ours
-  simt::configure({.seed = seed, .threads = threads, .patience = std::chrono::milliseconds(200)});
+  simt::configure({.seed = seed,
+                   .threads = threads,
+                   .patience = std::chrono::milliseconds(200),
+                   .malice = malice});
   Team team(size);
   for (const Kernel& kernel : catalog)
     for (const Collective collective : uneven_too(kernel.collective))

@@ -40,6 +40,8 @@ class CudaGroup {
     store_release(flag, value);
   }
 
+  TREERING_DEVICE void acquire(Site, const std::uint64_t& flag) const { load_acquire(flag); }
+
   /// Polls at full speed for the first microseconds, then naps, a little longer each time. A look
   /// costs about 2 µs (the abort word lies in host memory), so it comes once in some milliseconds.
   TREERING_DEVICE bool pause(Site, int /*peer*/, std::uint32_t turn) const {

@@ -38,6 +38,8 @@ class HostGroup {
 
   void raise(Site, std::uint64_t& flag, std::uint64_t value) const { store_release(flag, value); }
 
+  void acquire(Site, const std::uint64_t& flag) const { load_acquire(flag); }
+
   /// Spins, then yields, then naps for up to a millisecond: ranks may outnumber cores.
   bool pause(Site, int /*peer*/, std::uint32_t turn) const {
     constexpr std::uint32_t look_every = 256, yields = 256, shortest_nap_us = 50,

@@ -17,6 +17,7 @@
 #include "kernels/exec/group.hpp"
 #include "kernels/exec/simt/mutants.hpp"
 #include "kernels/exec/simt/scheduler.hpp"
+#include "kernels/ops/pack.hpp"
 
 namespace treering {
 
@@ -60,17 +61,49 @@ class SimtGroup {
   }
 
   void raise(Site site, std::uint64_t& flag, std::uint64_t value) const {
-    if (simt::mutants::switches.weak[static_cast<int>(site)])
-      store_relaxed(flag, value);
-    else
+    const bool ordered = !simt::mutants::switches.weak[static_cast<int>(site)];
+    if (stale()) scheduler_.memory().raise(knowledge(), flag, value, ordered);
+    if (ordered)
       store_release(flag, value);
+    else
+      store_relaxed(flag, value);
     scheduler_.yield(thread_);
+  }
+
+  void acquire(Site site, const std::uint64_t& flag) const {
+    if (simt::mutants::switches.no_acquire[static_cast<int>(site)]) return;
+    const std::uint64_t value = load_acquire(flag);
+    if (stale()) scheduler_.memory().acquire(knowledge(), flag, value);
   }
 
   bool pause(Site site, int peer, std::uint32_t turn) const {
     constexpr std::uint32_t look_every = 4;
     scheduler_.poll(thread_, site, peer, turn == 0);
     return turn % look_every == look_every - 1;
+  }
+
+  /// For load_pack() and store_pack(), below.
+  template <class P>
+  P load(const std::byte* address) const {
+    P pack;
+    std::memcpy(&pack, address, sizeof pack);
+    if (stale())
+      scheduler_.memory().load(knowledge(), address, reinterpret_cast<std::byte*>(&pack),
+                               sizeof pack);
+    return pack;
+  }
+  template <class P>
+  void store(std::byte* address, const P& pack) const {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&pack);
+    if constexpr (sizeof(P) == 2 * half_bytes)
+      if (scheduler_.tears()) {
+        const std::size_t first = scheduler_.heads() ? 0 : half_bytes;
+        store_at_once<half_bytes>(address + first, bytes + first);
+        scheduler_.yield(thread_);
+        const std::size_t second = half_bytes - first;
+        return store_at_once<half_bytes>(address + second, bytes + second);
+      }
+    store_at_once<sizeof(P)>(address, bytes);
   }
 
   void settle_stores() const {}  // there are no non-temporal ones
@@ -82,6 +115,17 @@ class SimtGroup {
   }
 
  private:
+  static constexpr std::size_t half_bytes = 8;
+
+  bool stale() const { return scheduler_.malice().stale_loads; }
+  simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
+
+  template <std::size_t bytes>
+  void store_at_once(std::byte* address, const std::byte* value) const {
+    if (stale()) scheduler_.memory().store(knowledge(), address);
+    std::memcpy(address, value, bytes);
+  }
+
   bool meet(int number, int count, bool vote, const Place& place) const {
     if (simt::mutants::switches.barriers && simt::mutants::skips(place, thread_.barriers))
       return vote;
@@ -93,5 +137,15 @@ class SimtGroup {
   int rank_, size_, block_, blocks_;
   std::byte* shared_;
 };
+
+/// Packs of the simulated GPU (kernels/ops/pack.hpp) are torn, and stale.
+template <class P>
+P load_pack(SimtGroup& group, const std::byte* address) {
+  return group.load<P>(address);
+}
+template <class P>
+void store_pack(SimtGroup& group, std::byte* address, const P& pack) {
+  group.store(address, pack);
+}
 
 }  // namespace treering
