@@ -13,6 +13,7 @@
 #include "kernels/ops/elements.hpp"
 #include "perf/call.hpp"
 #include "plan/choice.hpp"
+#include "plan/trees.hpp"
 #include "tests/ranks/team.hpp"
 
 namespace treering::test {
@@ -43,6 +44,8 @@ Path path_of(Algorithm algorithm, int ranks) {
   switch (algorithm) {
     case Algorithm::ring:
       return {ranks - 1, ranks - 1};
+    case Algorithm::tree:  // at each rank above it, which adds at most two children
+      return {tree_depth(ranks), 2 * tree_depth(ranks)};
     case Algorithm::one_shot:
     case Algorithm::two_shot:
     case Algorithm::direct:
