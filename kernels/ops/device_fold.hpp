@@ -111,16 +111,20 @@ TREERING_DEVICE void fold_packs(Group& group, const DeviceFold& fold, std::size_
   }
 }
 
-/// All threads' packs: the bytes [begin, end).
+/// All threads' packs: the bytes [begin, end), from one multiple of 16 to another.
 template <class Each, class Op, class Group>
 TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t begin,
                                std::size_t end) {
   using Element = typename PackElement<Each, Op>::Type;
-  constexpr int lanes = pack_bytes / sizeof(typename Element::Stored);
-  // Few enough registers (about 50) to leave the callers theirs: no kernel may spill.
-  constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : 16 / lanes;
-  const std::size_t stride = static_cast<std::size_t>(group.size()) * pack_bytes;
-  std::size_t at = begin + static_cast<std::size_t>(group.rank()) * pack_bytes;
+  using Stored = typename Element::Stored;
+  // Few enough registers (about 50) to leave the callers theirs: no kernel may spill. What grows
+  // fourfold and takes long to convert comes in packs of half the size.
+  constexpr bool grows = sizeof(typename Element::Accumulator) == 4 * sizeof(Stored);
+  constexpr int lanes = pack_bytes / sizeof(Stored) / (grows ? 2 : 1);
+  constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : grows ? 1 : 16 / lanes;
+  constexpr std::size_t each = lanes * sizeof(Stored);
+  const std::size_t stride = static_cast<std::size_t>(group.size()) * each;
+  std::size_t at = begin + static_cast<std::size_t>(group.rank()) * each;
   TREERING_ROLLED
   for (; at + (batch - 1) * stride < end; at += batch * stride)
     fold_packs<Element, Op, lanes, batch>(group, fold, at, stride);
