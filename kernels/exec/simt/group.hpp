@@ -117,7 +117,7 @@ class SimtGroup {
  private:
   static constexpr std::size_t half_bytes = 8;
 
-  bool stale() const { return scheduler_.malice().stale_loads; }
+  TREERING_UNSEEN bool stale() const { return scheduler_.malice().stale_loads; }
   simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
 
   template <std::size_t bytes>
