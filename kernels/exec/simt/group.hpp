@@ -118,7 +118,7 @@ class SimtGroup {
   static constexpr std::size_t half_bytes = 8;
 
   TREERING_UNSEEN bool stale() const { return scheduler_.malice().stale_loads; }
-  simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
+  TREERING_UNSEEN simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
 
   template <std::size_t bytes>
   void store_at_once(std::byte* address, const std::byte* value) const {
