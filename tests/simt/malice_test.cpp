@@ -35,7 +35,7 @@ class RankByRank : public testing::Test {
     for (std::size_t rank = 0; rank < size; ++rank)
       for (const Kernel& kernel : catalog) {
         const Pattern pattern{kernel.collective, DataType::i32, ReduceOp::sum, size, count, 1};
-        make_call(ranks_[rank], pattern, input_.data(), output_.data(),
+        make_call(ranks_[rank], pattern, inputs_[rank].data(), outputs_[rank].data(),
                   {.stream = &streams_[rank], .algorithm = kernel.algorithm});
       }
   }
@@ -52,8 +52,8 @@ class RankByRank : public testing::Test {
   }
 
   static constexpr std::size_t count = 300;
-  std::vector<std::int32_t> input_ = std::vector<std::int32_t>(count * size);
-  std::vector<std::int32_t> output_ = std::vector<std::int32_t>(count * size);
+  std::vector<std::vector<std::int32_t>> inputs_{size, std::vector<std::int32_t>(count* size)};
+  std::vector<std::vector<std::int32_t>> outputs_ = inputs_;
   std::vector<Communicator> ranks_ = (configure(big_enough()), Communicator::create_local(size));
   std::vector<Stream> streams_ = std::vector<Stream>(size);
 };

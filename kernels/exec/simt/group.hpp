@@ -117,8 +117,8 @@ class SimtGroup {
  private:
   static constexpr std::size_t half_bytes = 8;
 
-  bool stale() const { return scheduler_.malice().stale_loads; }
-  simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
+  TREERING_UNSEEN bool stale() const { return scheduler_.malice().stale_loads; }
+  TREERING_UNSEEN simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
 
   template <std::size_t bytes>
   void store_at_once(std::byte* address, const std::byte* value) const {

@@ -44,7 +44,7 @@ Scheduler& scheduler() {
 
 // ---- from outside of all fibers
 
-void Scheduler::seed(std::uint64_t seed, const Malice& malice) {
+TREERING_UNSEEN void Scheduler::seed(std::uint64_t seed, const Malice& malice) {
   malice_ = malice;
   random_ = mix(seed + 0x9e3779b97f4a7c15) | 1;
   trace_ = asleep_ = 0;

@@ -44,7 +44,7 @@ class Scheduler {
   void start(Grid&);
   bool has_room(int threads) const { return live_ + threads <= most_fibers; }
   /// There are slots for so many more blocks at once.
-  bool has_slots(int blocks) const {
+  TREERING_UNSEEN bool has_slots(int blocks) const {
     return malice_.slots == 0 || taken_ + blocks <= malice_.slots;
   }
 
