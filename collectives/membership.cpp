@@ -131,6 +131,11 @@ void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> are
   for (int r = 0; r < size_; ++r)
     require_same(facts[0].agreement, facts[static_cast<std::size_t>(r)].agreement, r);
   boards_.resize(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    if (!same_host(facts[static_cast<std::size_t>(r)].process, process_)) continue;
+    if (r < rank_) ++local_rank_;
+    ++local_size_;
+  }
   for (int r = 0; r < size_; ++r)
     map_peer(r, facts[static_cast<std::size_t>(r)],
              arenas.empty() ? UniqueFd{} : std::move(arenas[static_cast<std::size_t>(r)]));

@@ -50,6 +50,9 @@ class Membership {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  /// Among the ranks on this machine.
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
   int channels() const { return layout_.channels; }
   /// The user wants all of them used, whatever the size of a call.
   bool all_channels() const { return agreement_.blocks != 0; }
@@ -96,6 +99,7 @@ class Membership {
 
   Device& device_;
   int rank_, size_;
+  int local_rank_ = 0, local_size_ = 0;
   std::optional<Algorithm> algorithm_;
   ProcessIdentity process_ = this_process();
   Agreement agreement_{};
