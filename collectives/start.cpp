@@ -11,6 +11,7 @@
 #include "base/settings.hpp"
 #include "collectives/access.hpp"
 #include "collectives/state.hpp"
+#include "collectives/verify.hpp"
 #include "kernels/exec/host/arena.hpp"
 #include "transport/rendezvous/environment.hpp"
 #include "transport/rendezvous/exchange.hpp"
@@ -77,7 +78,9 @@ void connect(Membership& seat, Exchange& exchange) {
     const bool first = first_of_process(facts, seat.rank());
     arenas = exchange.all_gather_descriptors(first ? process_arena().descriptor() : -1);
   }
-  seat.connect(facts, std::move(arenas));
+  seat.map(facts, std::move(arenas));
+  if (!one_process) verify(seat, exchange);
+  seat.connect(facts);
 }
 
 }  // namespace
@@ -107,7 +110,8 @@ std::vector<Communicator> Communicator::join_local(const Origin& origin) {
   }
   std::vector<Communicator> all;
   for (auto& seat : seats) {
-    seat->connect(facts, {});
+    seat->map(facts, {});
+    seat->connect(facts);
     all.push_back(Communicator(std::make_shared<State>(seat, origin)));
   }
   for (auto& seat : seats) seat->start();
