@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 struct Launcher {
   const char* name;
-  std::vector<const char*> programs;  ///< any of these, if `probe` says `answer`
+  std::vector<std::string> programs;  ///< any of these, if `probe` says `answer`
   const char* probe;                  ///< its arguments
   const char* answer;
   const char* options;  ///< for 3 ranks, before the program
@@ -66,7 +66,7 @@ Ran run(const std::string& command) {
 std::string find(const Launcher& launcher) {
   std::istringstream folders(std::getenv("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');)
-    for (const char* program : launcher.programs) {
+    for (const std::string& program : launcher.programs) {
       const std::string path = folder + "/" + program;
       if (access(path.c_str(), X_OK) != 0) continue;
       const Ran ran = run(path + " " + launcher.probe);
