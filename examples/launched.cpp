@@ -21,9 +21,8 @@ int main() try {
                            std::to_string(comm.size()) +
                            ": sum = " + std::to_string(static_cast<int>(sum[999])) + "\n";
   std::fputs(line.c_str(), stdout);
-  return sum == std::vector<float>(1000, static_cast<float>(comm.size() * (comm.size() + 1) / 2))
-             ? 0
-             : 1;
+  const int expected = comm.size() * (comm.size() + 1) / 2;
+  return sum == std::vector(1000, static_cast<float>(expected)) ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

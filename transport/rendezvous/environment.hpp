@@ -32,10 +32,10 @@ struct LaunchedPlace {
 /// A variable's value, if it has one.
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-/// `ours`: for the TREERING_ variables. Throws Error: `invalid_setting` (a variable is missing, no
+/// `ours`: for the TREERING_ variables; `lookup`: for all others. Throws Error: `invalid_setting` (a variable is missing, no
 /// number, or contradicts another: names it, its value and what to do; or nothing was found, then
 /// with all that was looked for), `unsupported` (the job spans machines).
-LaunchedPlace find_place(const Settings& ours, const Lookup& variable);
+LaunchedPlace find_place(const Settings& ours, const Lookup& lookup);
 
 /// From this process's environment.
 LaunchedPlace find_place();
