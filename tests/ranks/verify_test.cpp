@@ -204,31 +204,40 @@ TEST(Verify, AllPairsMayFail) {
 
 // ── the host ────────────────────────────────────────────────────────────────────────────────
 
-/// What it writes to other processes does not arrive.
+/// What it writes to other processes does not arrive; or what it reads of theirs does not.
 class LosingHost final : public ChangedDevice {
  public:
+  explicit LosingHost(bool writes) : writes_(writes) {}
+
   void copy_now(void* to, const void* from, std::size_t bytes) override {
+    if (!is_a_peers(writes_ ? to : from, bytes)) ChangedDevice::copy_now(to, from, bytes);
+  }
+
+ private:
+  static bool is_a_peers(const void* memory, std::size_t bytes) {
     const std::byte here{};
     const auto distance =
-        reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(&here);
+        reinterpret_cast<std::intptr_t>(memory) - reinterpret_cast<std::intptr_t>(&here);
     constexpr std::intptr_t stack = 1 << 20;
-    if (process_arena().contains(to, bytes) || std::abs(distance) < stack)
-      ChangedDevice::copy_now(to, from, bytes);
+    return !process_arena().contains(memory, bytes) && std::abs(distance) > stack;
   }
+  bool writes_;
 };
 
 const RegisterProgram losing("losing_host", [](const RankProcess& self) {
-  LosingHost broken;
+  LosingHost broken(self.argument == "writes");
   Device& machine = self.rank == 1 ? broken : device();
   self.say(outcome_of([&] { join_on(machine, self.id, self.size, self.rank); }).line());
 });
 
 TEST(Verify, AHostsPairThatFailsIsAnError) {
-  Job job("losing_host", 3);
-  for (const Outcome& o : job.hear_outcomes()) {
-    EXPECT_EQ(o.code, ErrorCode::system) << testing::PrintToString(o);
-    EXPECT_THAT(o.ranks, ElementsAre(0, 1, 2));
-    EXPECT_THAT(o.text, HasSubstr("ranks 0 and 1, 1 and 2 have mapped each other's memory, but"));
+  for (const char* lost : {"writes", "reads"}) {
+    Job job("losing_host", 3, {.argument = lost});
+    for (const Outcome& o : job.hear_outcomes()) {
+      EXPECT_EQ(o.code, ErrorCode::system) << lost << testing::PrintToString(o);
+      EXPECT_THAT(o.ranks, ElementsAre(0, 1, 2));
+      EXPECT_THAT(o.text, HasSubstr("ranks 0 and 1, 1 and 2 have mapped each other's memory, but"));
+    }
   }
 }
 
