@@ -13,7 +13,6 @@
 #include <map>
 #include <utility>
 
-#include "base/rank_list.hpp"
 #include "collectives/state.hpp"
 
 namespace treering {

@@ -4,10 +4,10 @@
 // view of all that which its kernels get.
 //
 // Start-up has two phases, with everybody's facts gathered in between: the constructor makes what
-// is this rank's own, map() and connect() reach the peers'; in between verify.hpp tries the maps. The end has two as well: retire() tells the
-// peers that this rank touches nothing of theirs any more, and its memory is freed once all of them
-// have said so, or are dead. Each says so in the other's memory: its own may be gone by the time
-// the other looks.
+// is this rank's own; map() and connect() reach the peers', and between these two verify() tries the
+// mappings. The end has two as well: retire() tells the peers that this rank touches nothing of
+// theirs any more, and its memory is freed once all of them have said so, or are dead. Each says so
+// in the other's memory: its own may be gone by the time the other looks.
 
 #include <atomic>
 #include <cstdint>
