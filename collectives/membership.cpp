@@ -104,12 +104,12 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
 
 Membership::~Membership() {
   subscriptions_.clear();
-  if (view_ != nullptr)
-    for (Board* board : boards_) device_.release_view(board, sizeof(Board));
+  for (const auto part : viewed_) device_.release_view(part.data(), part.size());
   peers_.clear();
   device_.deallocate_control(verdicts_);
   device_.deallocate(private_);
   process_arena().deallocate(board_);
+  process_arena().deallocate(staging_);
   device_.deallocate(inbox_);
 }
 
@@ -128,13 +128,30 @@ Facts Membership::facts() const {
   return mine;
 }
 
-void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas) {
+void Membership::map(std::span<const Facts> facts, std::vector<UniqueFd> arenas) {
   for (int r = 0; r < size_; ++r)
     require_same(facts[0].agreement, facts[static_cast<std::size_t>(r)].agreement, r);
   boards_.resize(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    if (!same_host(facts[static_cast<std::size_t>(r)].process, process_)) continue;
+    if (r < rank_) ++local_rank_;
+    ++local_size_;
+  }
   for (int r = 0; r < size_; ++r)
     map_peer(r, facts[static_cast<std::size_t>(r)],
              arenas.empty() ? UniqueFd{} : std::move(arenas[static_cast<std::size_t>(r)]));
+}
+
+/// If a GPU's memory cannot be mapped, verify() will find out, and stage.
+void Membership::map_device_memory(Peer& peer, const Facts& theirs) try {
+  peer.inbox_mapping = device_.import_memory(theirs.inbox);
+  peer.inbox = peer.inbox_mapping->base() + theirs.inbox_offset;
+} catch (const Error& error) {
+  if (device_.execution() != Execution::cuda) throw;
+  log(LogLevel::warn, "rank {}: {}", rank_, error.what());
+}
+
+void Membership::connect(std::span<const Facts> facts) {
   guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels));
   build_view();
   watch_peers(facts);
@@ -153,11 +170,64 @@ void Membership::map_peer(int r, const Facts& theirs, UniqueFd arena) {
     if (device_.execution() == Execution::host) {
       peer.inbox = base + theirs.inbox_offset;
     } else {
-      peer.inbox_mapping = device_.import_memory(theirs.inbox);
-      peer.inbox = peer.inbox_mapping->base() + theirs.inbox_offset;
+      map_device_memory(peer, theirs);
     }
   }
   boards_[static_cast<std::size_t>(r)] = reinterpret_cast<Board*>(base + theirs.board_offset);
+}
+
+std::optional<Membership::MarkLines> Membership::mark_lines(int p) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(p)];
+  if (peer.arena == nullptr) return std::nullopt;
+  MarkLines lines{.left_here = inbox_ + layout_.credit(0, p),
+                  .written_here = inbox_ + layout_.posts(0, p)};
+  if (peer.inbox != nullptr) {
+    lines.left_there = peer.inbox + layout_.credit(0, rank_);
+    lines.written_there = peer.inbox + layout_.posts(0, rank_);
+  }
+  return lines;
+}
+
+/// What belongs to the wires from `sender`, in an inbox; and the credits that it gives.
+std::vector<std::span<std::byte>> Membership::wire_parts(std::byte* inbox, int sender) const {
+  std::vector<std::span<std::byte>> parts;
+  for (int c = 0; c < channels(); ++c) {
+    parts.emplace_back(inbox + layout_.posts(c, sender), layout_.shape.slots * line_bytes);
+    parts.emplace_back(inbox + layout_.credit(c, sender), line_bytes);
+    parts.emplace_back(inbox + layout_.slots(c, sender), layout_.wire_bytes());
+  }
+  return parts;
+}
+
+std::uint64_t Membership::make_staging(std::span<const int> peers) {
+  if (peers.empty()) return 0;
+  Arena& arena = process_arena();
+  staging_ = static_cast<std::byte*>(arena.allocate(layout_.bytes(), Backing::later));
+  for (const int peer : peers)
+    for (const auto part : wire_parts(staging_, peer)) {
+      arena.back(part.data(), part.size());
+      view_for_kernels(part.data(), part.size());
+    }
+  return static_cast<std::uint64_t>(staging_ - arena.base());
+}
+
+void Membership::use_staging(int p, std::uint64_t offset) {
+  Peer& peer = peers_[static_cast<std::size_t>(p)];
+  peer.staged = true;
+  peer.inbox_mapping.reset();
+  peer.inbox = peer.arena->base() + offset;
+  for (const auto part : wire_parts(peer.inbox, rank_)) view_for_kernels(part.data(), part.size());
+}
+
+/// Where this rank receives from a peer.
+std::byte* Membership::inbox_from(int peer) const {
+  return peers_[static_cast<std::size_t>(peer)].staged ? staging_ : inbox_;
+}
+
+void* Membership::view_for_kernels(void* host, std::size_t bytes) {
+  void* const view = device_.device_view(host, bytes);
+  viewed_.emplace_back(static_cast<std::byte*>(host), bytes);
+  return view;
 }
 
 void Membership::watch_peers(std::span<const Facts> facts) {
@@ -204,13 +274,12 @@ void Membership::build_view() {
   auto* edges = reinterpret_cast<Edge*>(at(PrivateLayout::edges));
   for (int c = 0; c < channels(); ++c)
     for (int p = 0; p < size_; ++p) {
-      std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox;
+      std::byte *theirs = peers_[static_cast<std::size_t>(p)].inbox, *mine = inbox_from(p);
       edges[layout_.wire(c, p)] = {
           .to = {theirs + layout_.slots(c, rank_),
                  reinterpret_cast<Post*>(theirs + layout_.posts(c, rank_)),
-                 reinterpret_cast<Flag*>(inbox_ + layout_.credit(c, p))},
-          .from = {inbox_ + layout_.slots(c, p),
-                   reinterpret_cast<Post*>(inbox_ + layout_.posts(c, p)),
+                 reinterpret_cast<Flag*>(mine + layout_.credit(c, p))},
+          .from = {mine + layout_.slots(c, p), reinterpret_cast<Post*>(mine + layout_.posts(c, p)),
                    reinterpret_cast<Flag*>(theirs + layout_.credit(c, rank_))},
           .sent = 0,
           .received = 0};
@@ -218,7 +287,7 @@ void Membership::build_view() {
   auto* boards = reinterpret_cast<Board**>(at(layout.boards()));
   auto* regions = reinterpret_cast<PeerRegions*>(at(layout.regions()));
   for (std::size_t p = 0; p < boards_.size(); ++p) {
-    boards[p] = static_cast<Board*>(device_.device_view(boards_[p], sizeof(Board)));
+    boards[p] = static_cast<Board*>(view_for_kernels(boards_[p], sizeof(Board)));
     const auto& arena = peers_[p].arena;
     regions[p].base[arena_region] = arena ? arena->base() : process_arena().base();
     regions[p].base[address_region] = nullptr;

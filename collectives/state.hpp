@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/log.hpp"
 #include "collectives/arguments.hpp"
@@ -13,10 +15,20 @@
 
 namespace treering {
 
+/// How a communicator came about.
+struct Communicator::Origin {
+  UniqueId id;
+  std::vector<int> global_ranks;  ///< of each of its ranks
+  Options options;
+
+  int size() const { return static_cast<int>(global_ranks.size()); }
+};
+
 /// One rank of a communicator. `mutex` orders its calls.
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
-  explicit State(std::shared_ptr<Membership> s)
+  State(std::shared_ptr<Membership> s, const Origin& o)
       : seat(std::move(s)),
+        origin(o),
         guard(seat, &seat->guard()),
         latest(seat->device().create_event()),
         tables(seat->device(), seat->size()) {}
@@ -40,7 +52,13 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void enqueue(const Launch& launch, Stream& stream);
   void follow_latest(Queue& queue);
 
+  /// The next group of these ranks, in this order.
+  Origin group_of(const std::vector<int>& ranks);
+  /// It has been made.
+  void count_group(const std::vector<int>& ranks);
+
   std::shared_ptr<Membership> seat;
+  const Origin origin;
   std::shared_ptr<Guard> guard;
   std::mutex mutex;
   std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
@@ -48,6 +66,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   PartTables tables;
   Algorithm algorithm{};  ///< of the latest call
   int blocks = 0;
+  std::map<std::vector<int>, int> groups;  ///< how many were made of these members
 };
 
 }  // namespace treering

@@ -60,8 +60,8 @@ struct Buffers {
 
 }  // namespace
 
-Team::Team(int size, const Options& options)
-    : ranks_(Communicator::create_local(size, options)), streams_(static_cast<std::size_t>(size)) {}
+Team::Team(int size, const Options& options) : Team(Communicator::create_local(size, options)) {}
+Team::Team(std::vector<Communicator> ranks) : ranks_(std::move(ranks)), streams_(ranks_.size()) {}
 
 void Team::synchronize() {
   std::exception_ptr first;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,8 +20,11 @@ namespace treering::test {
 class Team {
  public:
   explicit Team(int size, const Options& options = {});
+  /// All ranks of a communicator.
+  explicit Team(std::vector<Communicator> ranks);
 
   int size() const { return static_cast<int>(ranks_.size()); }
+  std::span<Communicator> ranks() { return ranks_; }
   Communicator& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   /// `call(communicator, how)` for every rank, launched together; returns when all are done. Throws

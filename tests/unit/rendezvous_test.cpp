@@ -74,6 +74,18 @@ TEST(Invitation, IsUnique) {
   EXPECT_EQ(names.size(), 1000u);
 }
 
+TEST(Invitation, BelongsToItsWords) {
+  const Invitation one = Invitation::derive("job 1"), other = Invitation::derive("job 2");
+  EXPECT_EQ(one.bytes(), Invitation::derive("job 1").bytes());
+  EXPECT_EQ(Invitation::parse(one.text()).bytes(), one.bytes());
+  EXPECT_NE(one.socket_name(), other.socket_name());
+  EXPECT_FALSE(std::ranges::equal(one.secret(), other.secret()));
+  // Keyed BLAKE2b, by Python's hashlib, behind version and checksum.
+  EXPECT_EQ(one.text().substr(9 + 16),
+            "33b075b6aa29909eeb5e66e24fb9d71b23ea7fc43bc97bcbea967b0225fd9d15b2b045dd6469fe6ceff7f7"
+            "4c4763dd44");
+}
+
 TEST(Invitation, KeepsItsSecretOutOfTheName) {
   const Invitation invitation = Invitation::create();
   const std::string text = invitation.text(), name = invitation.socket_name();

@@ -27,6 +27,9 @@ class UniqueId {
 
   /// A new id, different from every other.
   static UniqueId create();
+  /// The one that belongs to these words: for ranks that share words, and know that nobody else
+  /// uses the same.
+  static UniqueId derive(std::string_view words);
   /// From text() or bytes(). Throws Error{invalid_argument} if it was cut short or changed.
   static UniqueId parse(std::string_view text);
   static UniqueId from_bytes(const void* bytes128);
@@ -39,7 +42,22 @@ class UniqueId {
   std::array<std::byte, size> bytes_{};
 };
 
+/// What a launcher says of this process: torchrun, mpirun (Open MPI), mpiexec (MPICH, Intel MPI),
+/// srun, or whoever set TREERING_RANK, TREERING_SIZE and TREERING_ID. docs/starting.md has the
+/// variables of each.
+struct Place {
+  int rank, size;
+  int local_rank, local_size;  ///< among the ranks on this machine
+  UniqueId id;                 ///< the same on all ranks of this job, another in every other job
+  std::string launcher;        ///< for people
+
+  /// Thread-safe; the same at every call. Throws Error: `invalid_setting` names the variable that
+  /// is missing or wrong, or all that were looked for; `unsupported` if the job spans machines.
+  static Place from_environment();
+};
+
 class Communicator;
+class Device;
 class Membership;
 
 /// Work that runs in order while the caller goes on: a CUDA stream, or a thread of Treering's on
@@ -157,6 +175,9 @@ class Communicator {
   /// ranks that are missing.
   static Communicator create(const UniqueId& id, int world_size, int rank,
                              const Options& options = {});
+  /// Joins all ranks that a launcher started, at its Place::from_environment(). A program may do so
+  /// several times, one after the other: each time another communicator. Throws as both do.
+  static Communicator create_from_environment(const Options& options = {});
   /// All ranks of a communicator within this process, created together by one thread.
   static std::vector<Communicator> create_local(int world_size, const Options& options = {});
 
@@ -167,6 +188,30 @@ class Communicator {
 
   int rank() const noexcept;
   int size() const noexcept;
+  /// This rank's number in the communicator that was created first, of which this one is a group,
+  /// or a group of a group; rank() if it is none.
+  int global_rank() const noexcept;
+  /// The same for any rank of this communicator. Throws Error{invalid_argument}.
+  int global_rank(int rank_here) const;
+  /// Among this communicator's ranks on this machine.
+  int local_rank() const noexcept;
+  int local_size() const noexcept;
+
+  /// One group for each color: the ranks that pass it, ordered by key, then by rank. A rank with a
+  /// negative color is in none. All ranks call this, like a blocking collective, and those of one
+  /// color then join their group. Groups are communicators of their own: they may overlap, nest,
+  /// outlive this one, and be used at the same time. Those of the same members must be made in the
+  /// same order on all of these, and on a GPU while no call of theirs is running.
+  std::optional<Communicator> split(int color, int key) const;
+  /// The group of these ranks, in this order. They alone call it, all with the same list. Throws
+  /// Error{invalid_argument} before anything is sent: a rank that there is not, is there twice, or
+  /// this one missing.
+  Communicator subset(std::span<const int> ranks) const;
+  /// split() for one thread that has all ranks, from create_local() or this: colors[r], keys[r] and
+  /// element r of the result belong to rank r. Local.
+  static std::vector<std::optional<Communicator>> split_local(std::span<Communicator> ranks,
+                                                              std::span<const int> colors,
+                                                              std::span<const int> keys);
 
   /// output[i] = input[i] of all ranks combined, for i < count.
   void all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
@@ -224,8 +269,12 @@ class Communicator {
  private:
   friend class LaunchGroup;
   friend Membership& membership(Communicator&);
+  friend Communicator join_on(Device&, const UniqueId&, int size, int rank);
   struct State;
+  struct Origin;
   explicit Communicator(std::shared_ptr<State>);
+  static Communicator join(Device&, const Origin&, int rank);
+  static std::vector<Communicator> join_local(const Origin&);
   std::shared_ptr<State> state_;
 };
 
