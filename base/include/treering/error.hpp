@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace treering {
+namespace [[gnu::visibility("default")]] treering {
 
 /// What kind of thing went wrong; stable, so that programs may branch on it.
 enum class ErrorCode {

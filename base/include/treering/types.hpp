@@ -12,7 +12,7 @@
 #define TREERING_PORTABLE
 #endif
 
-namespace treering {
+namespace [[gnu::visibility("default")]] treering {
 
 /// Type of the elements of a buffer. The values travel between ranks and must not change.
 enum class DataType : std::uint8_t {

@@ -17,7 +17,7 @@
 #include "treering/error.hpp"
 #include "treering/types.hpp"
 
-namespace treering {
+namespace [[gnu::visibility("default")]] treering {
 
 /// What the ranks of one communicator share at start. Made once, by anyone; passed on by the user,
 /// as 128 bytes or as text. Any process of this machine may make it, and need not stay alive.
