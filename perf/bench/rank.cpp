@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "kernels/exec/device.hpp"
+#include "perf/bench/call.hpp"
 
 namespace treering::perf {
 namespace {
@@ -82,19 +83,8 @@ void Rank::write_input(const Placement& at) const {
   at.input.write_input(at.pattern, me_, 0, input_elements(at.pattern), at.input_offset);
 }
 
-void Rank::call(const Case& c, const Placement& at) {
-  switch (c.collective) {
-    case Collective::all_reduce:
-      return comm_.all_reduce(at.source(), at.target(), c.count, c.type, c.op, how_);
-    case Collective::reduce_scatter:
-      return comm_.reduce_scatter(at.source(), at.target(), c.count, c.type, c.op, how_);
-    case Collective::all_gather:
-      return comm_.all_gather(at.source(), at.target(), c.count, c.type, how_);
-    case Collective::all_to_all:
-      return comm_.all_to_all(at.source(), at.target(), c.count, c.type, how_);
-    case Collective::barrier:
-      return comm_.barrier(how_);
-  }
+void Rank::call(const Placement& at) {
+  make_call(comm_, at.pattern, at.source(), at.target(), how_);
 }
 
 void Rank::finish() {
@@ -106,7 +96,7 @@ Measurement Rank::measure(const Case& c, bool in_place) {
   write_input(at);
   Measurement m;
   m.measured = true;
-  m.seconds = time(c, at);
+  m.seconds = time(at);
   const CallReport report = comm_.last_call();
   m.algorithm = report.algorithm;
   m.direct = control_.combine(me_, {.direct = report.direct}).direct;
@@ -114,30 +104,30 @@ Measurement Rank::measure(const Case& c, bool in_place) {
   return m;
 }
 
-double Rank::time(const Case& c, const Placement& at) {
-  for (int i = 0; i < options_.warmups * options_.calls_per_iteration; ++i) call(c, at);
+double Rank::time(const Placement& at) {
+  for (int i = 0; i < options_.warmups * options_.calls_per_iteration; ++i) call(at);
   finish();
-  if (options_.rewrite) return time_rewritten(c, at);
-  return time_iterations(c, at, options_.iterations);
+  if (options_.rewrite) return time_rewritten(at);
+  return time_iterations(at, options_.iterations);
 }
 
 /// Seconds of one call, on the slowest rank.
-double Rank::time_iterations(const Case& c, const Placement& at, int iterations) {
+double Rank::time_iterations(const Placement& at, int iterations) {
   const int calls = iterations * options_.calls_per_iteration;
   control_.barrier();  // absorbs long waits, from which ranks wake up at different times;
   control_.barrier();  // the second lets them go together
   const auto begin = Clock::now();
-  for (int i = 0; i < calls; ++i) call(c, at);
+  for (int i = 0; i < calls; ++i) call(at);
   finish();
   return control_.combine(me_, {.seconds = seconds_since(begin) / calls}).seconds;
 }
 
 /// The median over the iterations, since each is timed by itself and some meet an interruption.
-double Rank::time_rewritten(const Case& c, const Placement& at) {
+double Rank::time_rewritten(const Placement& at) {
   std::vector<double> times(static_cast<std::size_t>(options_.iterations));
   for (double& time : times) {
     write_input(at);
-    time = time_iterations(c, at, 1);
+    time = time_iterations(at, 1);
   }
   const auto middle = times.begin() + options_.iterations / 2;
   std::nth_element(times.begin(), middle, times.end());
@@ -153,22 +143,22 @@ void Rank::check(const Case& c, bool in_place, Measurement& m) {
       mine.wrong += check_barriers();
       continue;
     }
-    check_call(c, place(fresh(c), in_place, 0, 0), mine);
+    check_call(place(fresh(c), in_place, 0, 0), mine);
     const std::size_t shift_in = odd_shift(c.type, me_), shift_out = odd_shift(c.type, me_ + 1);
-    check_call(c, place(fresh(c), in_place, shift_in, shift_out), mine);
+    check_call(place(fresh(c), in_place, shift_in, shift_out), mine);
   }
   const Share all = control_.combine(me_, mine);
   m.wrong = all.wrong;
   m.out_of_bounds = all.out_of_bounds;
 }
 
-void Rank::check_call(const Case& c, const Placement& at, Share& mine) {
+void Rank::check_call(const Placement& at, Share& mine) {
   const Pattern& p = at.pattern;
   at.output.poison();
   at.output.guard(me_);
   if (!at.in_place) at.input.guard(me_);
   write_input(at);
-  call(c, at);
+  call(at);
   finish();
 
   mine.wrong += at.output.wrong_output(p, me_, at.output_offset);

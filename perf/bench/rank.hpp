@@ -27,16 +27,16 @@ class Rank {
   Placement place(const Pattern&, bool in_place, std::size_t shift_in, std::size_t shift_out) const;
 
   Measurement measure(const Case&, bool in_place);
-  double time(const Case&, const Placement&);
-  double time_iterations(const Case&, const Placement&, int iterations);
-  double time_rewritten(const Case&, const Placement&);
+  double time(const Placement&);
+  double time_iterations(const Placement&, int iterations);
+  double time_rewritten(const Placement&);
   void check(const Case&, bool in_place, Measurement&);
-  void check_call(const Case&, const Placement&, Share&);
+  void check_call(const Placement&, Share&);
   std::uint64_t check_barriers();
 
   Pattern fresh(const Case&);
   void write_input(const Placement&) const;
-  void call(const Case&, const Placement&);
+  void call(const Placement&);
   void finish();
 
   const Options& options_;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "perf/bench/call.hpp"
 #include "perf/patterns.hpp"
 #include "tests/ranks/outcome.hpp"
 #include "treering/treering.hpp"
@@ -57,8 +58,7 @@ class Team {
   std::vector<Stream> streams_;
 };
 
-/// The call that a pattern describes.
-void make_call(Communicator&, const Pattern&, const void* in, void* out, const CallOptions& how);
+using perf::make_call;
 
 /// One call, and where its buffers lie.
 struct Case {
