@@ -1,6 +1,8 @@
 // Which probes there are, in the order in which they are asked: first what everything else is
 // measured by, then whether Treering is right, then what is dangerous.
 
+#include <cstdlib>
+
 #include "base/settings.hpp"
 #include "perf/gpu_check/library.hpp"
 #include "perf/gpu_check/runner.hpp"
@@ -28,6 +30,7 @@ Probes probes_of(Place place) {
   add(all, abort_probes());
   add(all, process_probes(place));
   add(all, sanitizer_probes());
+  if (std::getenv("GPU_CHECK_SELF_TEST") != nullptr) add(all, self_test_probes());
   return all;
 }
 

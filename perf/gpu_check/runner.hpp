@@ -18,6 +18,9 @@ int usable_gpus();
 /// All probes of a place, in the order in which they are asked.
 Probes all_probes(bool host);
 
+/// Probes that misbehave, for tests.
+Probes self_test_probes();
+
 /// The whole run: answers to standard output and into the folder. Returns the exit status: 0, or 1
 /// if something failed or hung. Throws Error{invalid_argument} for names that no probe has,
 /// Error{system} if results cannot be written.
