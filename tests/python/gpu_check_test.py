@@ -23,11 +23,14 @@ IS_SANITIZED = os.environ.get("GPU_CHECK_SANITIZED") == "1"
 class Run:
     """One run of the program, and what it left behind."""
 
-    def __init__(self, *options: str, program: pathlib.Path = PROGRAM, **variables: str) -> None:
+    def __init__(self, *options: str, output: str = "", **variables: str) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpu-check-"))
         environment = {**os.environ, "TREERING_DEVICE": "host", **variables}
         self.process = subprocess.run(
-            [program, "--output", self.folder, *options], capture_output=True, text=True, env=environment
+            [PROGRAM, "--output", output or self.folder, *options],
+            capture_output=True,
+            text=True,
+            env=environment,
         )
         self.status = self.process.returncode
 
@@ -200,7 +203,7 @@ class Options(unittest.TestCase):
             self.assertIn("quarks", run.process.stderr)
 
     def test_a_folder_that_cannot_be_made(self) -> None:
-        with Run("--output", "/proc/nowhere") as run:
+        with Run(output="/proc/nowhere") as run:
             self.assertEqual(run.status, 1)
             self.assertIn("/proc/nowhere", run.process.stderr)
 

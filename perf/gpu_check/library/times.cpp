@@ -42,10 +42,16 @@ double seconds_of(Team& team, int calls) {
   return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
 }
 
+/// Calls enough to be timed; on the host few, since ranks outnumber cores there.
+int calls_for(std::size_t bytes) {
+  if (machines(OnGpu{}) == 0) return 2;
+  return bytes < (std::size_t{1} << 20) ? 100 : 20;
+}
+
 void time(Team& team, const perf::Case& what, Findings& findings) {
   const Pattern p{what.collective, what.type, what.op, team.size(), what.count, 1};
   team.prepare({.kernel = {}, .pattern = p});
-  const double seconds = seconds_of(team, what.bytes < (std::size_t{1} << 20) ? 100 : 20);
+  const double seconds = seconds_of(team, calls_for(what.bytes));
   if (const std::string faults = team.faults(); !faults.empty()) findings.fail(faults);
 
   const double gbps = perf::bandwidth(what.bytes, seconds);

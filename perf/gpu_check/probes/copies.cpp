@@ -31,8 +31,9 @@ struct Copy {
 
 /// The best of some rounds, each long enough to be timed by the host.
 template <class Work>
-double best_gbps(Rig& rig, Lane& lane, std::size_t bytes, int repeats, Work work) {
-  constexpr int rounds = 5;
+double best_gbps(Rig& rig, Lane& lane, std::size_t bytes, int wanted, Work work) {
+  constexpr int rounds = effort < 100 ? 1 : 5;
+  const int repeats = std::max(wanted * static_cast<int>(effort) / 100, 1);
   double best = 0;
   for (int round = 0; round <= rounds; ++round) {
     const std::uint64_t begin = Spinner::now();
