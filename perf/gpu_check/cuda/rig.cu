@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -243,7 +244,9 @@ std::uint64_t* Rig::share(Sharing how, std::size_t count, Shared& shared) {
     zero(device_, at, shared.bytes);
     return at;
   }
-  std::uint64_t* const at = device_words(count);
+  // A handle names a whole allocation; a small one would be a part of another.
+  constexpr std::size_t least_words = (std::size_t{2} << 20) / sizeof(std::uint64_t);
+  std::uint64_t* const at = device_words(std::max(count, least_words));
   cudaIpcMemHandle_t handle;
   static_assert(sizeof handle == sizeof shared.handle);
   check(cudaIpcGetMemHandle(&handle, at), "cudaIpcGetMemHandle");

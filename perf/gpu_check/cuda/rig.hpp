@@ -164,6 +164,12 @@ class Rig {
 
   Lane lane() { return Lane(device_); }
   template <class Task>
+  void load() const {
+    const OnDevice here(device_);
+    cudaFuncAttributes needs{};
+    check(cudaFuncGetAttributes(&needs, &run_task<Task>), "cudaFuncGetAttributes");
+  }
+  template <class Task>
   void launch(Lane& lane, const Shape& shape, const Task& task) {
     cudaLaunchAttribute attributes[2];
     unsigned int count = 0;

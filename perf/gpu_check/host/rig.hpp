@@ -122,6 +122,9 @@ class Rig {
   bool reach(const Rig&) { return true; }
 
   Lane lane() { return {}; }
+  /// Makes the kernel ready: a first launch may wait until all running kernels have ended.
+  template <class Task>
+  void load() const {}
   template <class Task>
   void launch(Lane& lane, const Shape& shape, const Task& task) {
     lane.push([=] {

@@ -89,6 +89,13 @@ Probes time_probes() {
                    .question = "times of calls, and what they reach of the ceiling",
                    .seconds = 30,
                    .run = [ranks](Findings& findings) { times(ranks, findings); }});
+  for (const int blocks : {1, 4, 16})
+    all.push_back({.name = fmt::format("times.blocks_{}", blocks),
+                   .question = "the same among 4 ranks, with so many blocks each",
+                   .seconds = 30,
+                   .run = [](Findings& findings) { times(4, findings); },
+                   .environment = {fmt::format("TREERING_BLOCKS={}", blocks)},
+                   .quick = false});
   return all;
 }
 

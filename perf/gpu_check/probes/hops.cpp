@@ -50,6 +50,8 @@ double between(int here, int there) {
                        *const nanos = mine.host_words(2 * line_words);
   using Task = PingPong<Raise::release, Look::relaxed>;
   Lane first = mine.lane(), second = theirs.lane();
+  mine.load<Task>();
+  theirs.load<Task>();
   theirs.launch(second, {}, Task{far, near, nanos + line_words, 1, rounds, second_ns});
   mine.launch(first, {}, Task{far, near, nanos, 0, rounds, second_ns});
   if (!mine.wait(first, 5) || !theirs.wait(second, 5))

@@ -236,6 +236,8 @@ void ll128_peers(Findings& findings) {
   Soak soak(reader, reader, 4);
   soak.task.rounds = 500 * effort;
   Lane reads = reader.lane(), writes = writer.lane();
+  reader.load<Lines>();
+  writer.load<Lines>();
   soak.task.role = 1;
   reader.launch(reads, {.blocks = 4, .threads = threads, .cooperative = true}, soak.task);
   soak.task.role = 0;

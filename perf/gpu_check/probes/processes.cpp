@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "perf/gpu_check/probes/hops.hpp"
@@ -128,6 +129,7 @@ void killed_peer(Findings& findings) {
   findings.text("error_while_reading", during);
   findings.text("error_at_the_end", after);
   findings.flag("kernel_ended_when_told", ended);
+  if (!ended && after.empty()) return findings.fail("the kernel is stuck");
   Lane next = rig.lane();
   findings.text("error_of_the_next_kernel", error_of([&] {
                   std::uint64_t* const words = rig.host_words(3 * line_words);
@@ -148,22 +150,36 @@ void open_while_spinning(Findings& findings) {
   if (!spinner.wait(5)) findings.fail("the spinning kernel outlived its own time-out");
 }
 
-/// Starts a control daemon of our own, which ends with this probe, and waits until it listens.
-bool start_mps() {
-  mkdir(mps_folder, 0700);
-  try {
-    start({"nvidia-cuda-mps-control", "-f"});
-  } catch (const Error&) {
-    return false;  // it is not installed
+/// A control daemon of our own, for as long as this lives.
+class Mps {
+ public:
+  Mps() {
+    mkdir(mps_folder, 0700);
+    try {
+      daemon_ = start({"nvidia-cuda-mps-control", "-f"});
+    } catch (const Error&) {
+      return;  // it is not installed
+    }
+    for (int i = 0; i < 100 && !listens(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
-  const std::string door = std::string(mps_folder) + "/control";
-  for (int i = 0; i < 100 && access(door.c_str(), F_OK) != 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  return access(door.c_str(), F_OK) == 0;
-}
+  Mps(const Mps&) = delete;
+  Mps& operator=(const Mps&) = delete;
+  ~Mps() {
+    if (daemon_ > 0) kill(daemon_, SIGKILL);  // the server ends with this probe
+    std::error_code ignored;
+    std::filesystem::remove_all(mps_folder, ignored);
+  }
+  bool listens() const { return access((std::string(mps_folder) + "/control").c_str(), F_OK) == 0; }
+
+ private:
+  pid_t daemon_ = -1;
+};
 
 void with_mps(Findings& findings) {
-  if (!start_mps()) return findings.skip("nvidia-cuda-mps-control is not there, or does not start");
+  const Mps mps;
+  if (!mps.listens())
+    return findings.skip("nvidia-cuda-mps-control is not there, or does not start");
   if (!Rig().under_mps()) return findings.skip("MPS started, but this process is no client of it");
   ping_pong(findings, Sharing::legacy_ipc);
 }

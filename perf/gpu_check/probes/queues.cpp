@@ -18,6 +18,7 @@ void launch_depth(Findings& findings) {
   constexpr double long_ns = 50e6;
   Rig rig;
   std::uint64_t* const counter = rig.device_words(1);
+  rig.load<Count>();
   Spinner spinner(rig, rig.lane(), 10 * patience_seconds);
   if (!spinner.await_start(5)) return findings.fail("the spinning kernel did not start");
   int pending = 0;
