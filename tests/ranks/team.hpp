@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "perf/call.hpp"
 #include "perf/patterns.hpp"
 #include "tests/ranks/outcome.hpp"
 #include "treering/treering.hpp"
