@@ -42,6 +42,7 @@ constexpr Names<Collective> collective_names[] = {
     {Collective::all_gather, {"all_gather", "allgather"}},
     {Collective::all_to_all, {"all_to_all", "alltoall"}},
     {Collective::barrier, {"barrier"}},
+    {Collective::point_to_point, {"point_to_point"}},
 };
 
 constexpr Names<Algorithm> algorithm_names[] = {
@@ -50,6 +51,7 @@ constexpr Names<Algorithm> algorithm_names[] = {
     {Algorithm::two_shot, {"two_shot"}},
     {Algorithm::direct, {"direct"}},
     {Algorithm::dissemination, {"dissemination"}},
+    {Algorithm::pairwise, {"pairwise"}},
 };
 
 template <class T>
@@ -92,7 +94,7 @@ ReduceOp parse_reduce_op(std::string_view text) {
   return parse<ReduceOp>("reduction", reduce_op_names, text);
 }
 Collective parse_collective(std::string_view text) {
-  return parse<Collective>("collective", collective_names, text);
+  return parse<Collective>("collective", std::span(collective_names).first(collectives), text);
 }
 Algorithm parse_algorithm(std::string_view text) {
   return parse<Algorithm>("algorithm", algorithm_names, text);

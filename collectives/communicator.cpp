@@ -159,22 +159,30 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   return launch;
 }
 
-void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
-  if (LaunchGroup::State* group = LaunchGroup::State::current()) {
-    group->add(shared_from_this(), stream.state_->queue, launch);
-  } else {
-    Queue& queue = *stream.state_->queue;
-    follow_latest(queue);
-    queue.launch(launch);
-    queue.record(*latest);
-  }
-  stream.state_->note(guard);
+void Communicator::State::enqueue(const Launch& launch, Stream& stream,
+                                  std::shared_ptr<Parcel> parcel) {
+  stream.state_->note(guard, parcel);
+  if (LaunchGroup::State* group = LaunchGroup::State::current())
+    return group->add({shared_from_this(), stream.state_->queue, launch, std::move(parcel)});
+  Queue& queue = *stream.state_->queue;
+  follow_latest(queue, launch);
+  queue.launch(launch);
+  record(queue, launch, std::move(parcel));
 }
 
 /// What comes next in a queue waits for the latest call in another: both use the same wires.
-void Communicator::State::follow_latest(Queue& queue) {
+void Communicator::State::follow_latest(Queue& queue, const Launch& launch) {
+  if (!is_ordered(launch)) return;
   if (latest_queue != nullptr && latest_queue != &queue) queue.wait(*latest);
   latest_queue = &queue;
+}
+
+void Communicator::State::record(Queue& queue, const Launch& launch,
+                                 std::shared_ptr<Parcel> parcel) {
+  if (is_ordered(launch)) queue.record(*latest);
+  if (parcel == nullptr) return;
+  queue.record(parcel->event());
+  post_room.sent(std::move(parcel));
 }
 
 void Communicator::State::run(const Launch& launch) {
@@ -182,8 +190,10 @@ void Communicator::State::run(const Launch& launch) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("rank {}: a call in a LaunchGroup needs a stream", seat->rank()),
                 {seat->rank()});
-  if (latest_queue != nullptr) latest->synchronize();
-  latest_queue = nullptr;
+  if (is_ordered(launch)) {
+    if (latest_queue != nullptr) latest->synchronize();
+    latest_queue = nullptr;
+  }
   seat->device().run(launch);
   guard->check();
 }

@@ -109,6 +109,7 @@ Guard::Cause Guard::find_cause() {
 }
 
 std::optional<Guard::Cause> Guard::known_cause() const {
+  if (const auto cause = misfit()) return cause;
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
@@ -132,6 +133,16 @@ std::optional<Guard::Cause> Guard::announced_cause() const {
     const Board* theirs = board(r);
     const std::uint64_t word = theirs != nullptr ? load_acquire(theirs->cause.value) : 0;
     if (word != 0) return decode(word);
+  }
+  return std::nullopt;
+}
+
+/// A message that a receive could not take.
+std::optional<Guard::Cause> Guard::misfit() const {
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    if (theirs != nullptr && load_acquire(theirs->misfit.valid) != 0)
+      return Cause{ErrorCode::mismatch, r, 0};
   }
   return std::nullopt;
 }
@@ -160,7 +171,7 @@ bool Guard::boards_differ(std::uint64_t sequence) const {
 Error Guard::explain(const Cause& cause) const {
   switch (cause.code) {
     case ErrorCode::mismatch:
-      return explain_mismatch(cause);
+      return cause.sequence == 0 ? explain_misfit(cause.rank) : explain_mismatch(cause);
     case ErrorCode::aborted:
       return {cause.code,
               cause.rank == rank_
@@ -176,6 +187,24 @@ Error Guard::explain(const Cause& cause) const {
                       rank_, cause.rank, cause.rank),
           {cause.rank}};
   }
+}
+
+Error Guard::explain_misfit(int receiver) const {
+  const Misfit& misfit = board(receiver)->misfit;
+  const auto what = [](std::uint64_t type, std::uint64_t bytes) {
+    const auto of = static_cast<DataType>(type);
+    return fmt::format("{} × {}", name(of), bytes / size_of(of));
+  };
+  const int sender = static_cast<int>(load_relaxed(misfit.sender));
+  return {
+      ErrorCode::mismatch,
+      fmt::format("message with tag {} from rank {} to rank {}: sent was {}, but the receive "
+                  "that it matches is for {}. Both sides must name the same type and count. "
+                  "This communicator is broken; correct the program, or create a new one.",
+                  load_relaxed(misfit.tag), sender, receiver,
+                  what(load_relaxed(misfit.sent_type), load_relaxed(misfit.sent_bytes)),
+                  what(load_relaxed(misfit.expected_type), load_relaxed(misfit.expected_bytes))),
+      sender == receiver ? std::vector{sender} : std::vector{sender, receiver}};
 }
 
 Error Guard::explain_mismatch(const Cause& cause) const {

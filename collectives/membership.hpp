@@ -22,6 +22,7 @@
 #include "collectives/memory_runs.hpp"
 #include "kernels/exec/device.hpp"
 #include "plan/inbox.hpp"
+#include "plan/mailbox.hpp"
 #include "transport/mapped/peers.hpp"
 #include "transport/mapped/watcher.hpp"
 #include "treering/treering.hpp"
@@ -57,6 +58,7 @@ class Membership {
   Device& device() const { return device_; }
   const RankView* view() const { return view_; }
   std::span<const Verdict> verdicts() const { return {verdicts_, layout_.channels}; }
+  const MailboxLayout& mailbox() const { return mailbox_; }
   Guard& guard() { return *guard_; }
   std::optional<Algorithm> algorithm() const { return algorithm_; }
 
@@ -67,8 +69,15 @@ class Membership {
   /// Makes sure that the slots of the wires of a wiring exist. Throws Error{out_of_memory}.
   void back(Wiring wiring);
 
+  /// The same for what a message to that rank needs (`freight`: one that goes by the freight lane),
+  /// or one from there.
+  void back_sending(int to, bool freight);
+  void back_receiving(int from);
+
   /// How peers reach a buffer; 0 if they cannot.
   Reference reference(const void* buffer, std::size_t bytes) const;
+  /// How that one reaches it: on the host all ranks of this process do.
+  Reference reference_for(int peer, const void* buffer, std::size_t bytes) const;
   bool register_memory(void* memory, std::size_t bytes);
   void deregister(void* memory);
 
@@ -81,6 +90,7 @@ class Membership {
     std::unique_ptr<Mapping> inbox_mapping;
     std::byte* inbox = nullptr;
     std::atomic<bool> dead = false;
+    std::atomic<bool> backed_mail = false, backed_freight = false, backed_receiving = false;
   };
 
   Membership(Device& device, int rank, int size);
@@ -88,9 +98,13 @@ class Membership {
   void watch_peers(std::span<const Facts> facts);
   void warn_of_sharing(std::span<const Facts> facts) const;
   void build_view();
+  Lane make_lane(int peer) const;
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;
+  /// Where the mailbox begins in an inbox.
+  std::size_t mailbox_begin() const;
+  void back_part(const Peer& owner, std::byte* part, std::size_t bytes);
   void back_outgoing(int to);
   void back_incoming(int from);
 
@@ -100,6 +114,7 @@ class Membership {
   ProcessIdentity process_ = this_process();
   Agreement agreement_{};
   InboxLayout layout_{};
+  MailboxLayout mailbox_{};  ///< lies behind it
   std::byte* inbox_ = nullptr;
   Board* board_ = nullptr;
   std::byte* private_ = nullptr;  ///< view, edges, boards, regions, sequence numbers

@@ -12,6 +12,7 @@
 #include "kernels/all_reduce/two_shot.hpp"
 #include "kernels/all_to_all/direct.hpp"
 #include "kernels/barrier/dissemination.hpp"
+#include "kernels/point_to_point/pairwise.hpp"
 #include "kernels/reduce_scatter/direct.hpp"
 #include "kernels/reduce_scatter/ring.hpp"
 
@@ -24,17 +25,25 @@ struct Kernel {
 };
 
 inline constexpr Kernel catalog[] = {
-    {Collective::all_reduce, Algorithm::ring},       {Collective::all_reduce, Algorithm::one_shot},
-    {Collective::all_reduce, Algorithm::two_shot},   {Collective::reduce_scatter, Algorithm::ring},
-    {Collective::reduce_scatter, Algorithm::direct}, {Collective::all_gather, Algorithm::ring},
-    {Collective::all_gather, Algorithm::direct},     {Collective::all_to_all, Algorithm::direct},
+    {Collective::all_reduce, Algorithm::ring},
+    {Collective::all_reduce, Algorithm::one_shot},
+    {Collective::all_reduce, Algorithm::two_shot},
+    {Collective::reduce_scatter, Algorithm::ring},
+    {Collective::reduce_scatter, Algorithm::direct},
+    {Collective::all_gather, Algorithm::ring},
+    {Collective::all_gather, Algorithm::direct},
+    {Collective::all_to_all, Algorithm::direct},
     {Collective::barrier, Algorithm::dissemination},
+    {Collective::point_to_point, Algorithm::pairwise},
 };
 using CatalogNumbers = std::make_index_sequence<std::size(catalog)>;
 
 /// Runs one block of one call of a kernel that is known when this is compiled.
 template <Kernel kernel, class Group>
 TREERING_DEVICE void run_kernel(Group& group, const RankView& view, const CallArgs& args) {
+  // Messages have numbers and words of their own, and take no part in the order of calls.
+  if constexpr (kernel.collective == Collective::point_to_point)
+    return point_to_point_pairwise(group, view, args);
   Call<Group> call(group, view, args);
   if constexpr (kernel.collective == Collective::all_reduce) {
     if constexpr (kernel.algorithm == Algorithm::ring) all_reduce_ring(call);

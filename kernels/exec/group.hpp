@@ -17,6 +17,8 @@
 //                       on enough for a look at the abort word and the boards. `turn` counts from 0.
 //   settle_stores()     orders this thread's non-temporal stores before its next raise()
 //   shared<T>()         one T per block, for a T of at most `shared_bytes`, uninitialised
+//   enter(t), try_enter(t), leave(t)  by the leader: keeps other launches of this rank out, where those
+//                       may run at the same time (host); elsewhere try_enter() is true
 
 #include <cstddef>
 #include <cstdint>
@@ -29,5 +31,10 @@ enum class Site : std::uint8_t { post, credit };
 inline const char* name(Site site) { return site == Site::post ? "post" : "credit"; }
 
 inline constexpr std::size_t shared_bytes = 2048;
+
+/// A lock among launches of one rank; zeros at first.
+struct Turnstile {
+  std::uint64_t drawn, served;
+};
 
 }  // namespace treering

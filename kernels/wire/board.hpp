@@ -66,8 +66,17 @@ struct alignas(line_bytes) BoardEntry {
 
 inline constexpr int board_entries = 8;
 
+/// A message and the receive that it matched, but does not fit. Written by the receiver.
+struct alignas(line_bytes) Misfit {
+  std::uint64_t valid;  ///< 1: the rest counts; raised last
+  std::uint64_t sender, receiver, tag;
+  std::uint64_t sent_type, sent_bytes;
+  std::uint64_t expected_type, expected_bytes;
+};
+
 struct Board {
   BoardEntry entries[board_entries];
+  Misfit misfit;
   Flag failed;  ///< 1: a call of this rank failed; raised by its kernels
   Flag cause;   ///< why the communicator is broken, once this rank's host knows (the guard's code)
   Flag closed;  ///< 1: this rank destroyed its communicator

@@ -147,9 +147,7 @@ class Mesh {
   }
 
   TREERING_DEVICE std::byte* resolve(int rank, Reference reference) const {
-    const std::uint64_t region = reference >> reference_offset_bits;
-    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
-    return call_.view().regions[rank].base[region] + offset;
+    return treering::resolve(call_.view(), rank, reference);
   }
 
   Call<Group>& call_;

@@ -94,6 +94,8 @@ void Rank::call(const Case& c, const Placement& at) {
       return comm_.all_to_all(at.source(), at.target(), c.count, c.type, how_);
     case Collective::barrier:
       return comm_.barrier(how_);
+    case Collective::point_to_point:
+      break;
   }
 }
 

@@ -65,6 +65,8 @@ void make_call(Communicator& comm, const Pattern& p, const void* in, void* out,
       return comm.all_to_all(in, out, p.count, p.type, how);
     case Collective::barrier:
       return comm.barrier(how);
+    case Collective::point_to_point:
+      break;
   }
 }
 

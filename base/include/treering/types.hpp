@@ -28,13 +28,14 @@ enum class Collective : std::uint8_t {
   reduce_scatter,
   all_gather,
   all_to_all,
-  barrier
+  barrier,
+  point_to_point  ///< messages between two ranks: not counted among the collectives
 };
 inline constexpr int collectives = 5;
 
 /// How a call does it.
-enum class Algorithm : std::uint8_t { ring, one_shot, two_shot, direct, dissemination };
-inline constexpr int algorithms = 5;
+enum class Algorithm : std::uint8_t { ring, one_shot, two_shot, direct, dissemination, pairwise };
+inline constexpr int algorithms = 6;
 
 /// Bytes of one element.
 TREERING_PORTABLE constexpr std::size_t size_of(DataType type) {
