@@ -79,7 +79,8 @@ Parcel::Parcel(Device& device, std::size_t capacity)
 
 Parcel::~Parcel() { device_.deallocate_control(batch_); }
 
-void Parcel::fill(const Membership& seat, std::span<const Transfer> transfers) {
+void Parcel::fill(const Membership& seat, std::span<const Transfer> transfers,
+                  std::optional<Algorithm> forced) {
   *batch_ = {.finished = 0,
              .operations = batch_->operations,
              .count = static_cast<std::int32_t>(transfers.size()),
@@ -97,7 +98,7 @@ void Parcel::fill(const Membership& seat, std::span<const Transfer> transfers) {
                                   .channels = 1,
                                   .all_channels = false,
                                   .shape = seat.mailbox().freight},
-                                 {});
+                                 forced);
     new (operation++)
         Operation{.data = static_cast<std::byte*>(t.data),
                   .bytes = bytes,
@@ -178,7 +179,7 @@ void Communicator::State::exchange(std::span<const Transfer> transfers, const Ca
   if (transfers.empty()) return;
 
   const std::shared_ptr<Parcel> parcel = post_room.take(transfers.size());
-  parcel->fill(*seat, transfers);
+  parcel->fill(*seat, transfers, how.algorithm);
   launch.args.output = reinterpret_cast<std::byte*>(parcel->batch());
   try {
     for (const Transfer& t : transfers) back(*seat, t);

@@ -31,7 +31,9 @@ class Parcel {
   Batch* batch() const { return batch_; }
   Event& event() const { return *event_; }
 
-  void fill(const Membership& seat, std::span<const Transfer> transfers);
+  /// Throws Error{unsupported} for an algorithm that is not there.
+  void fill(const Membership& seat, std::span<const Transfer> transfers,
+            std::optional<Algorithm> forced);
   /// Once the batch is done, tells what was received and returns true.
   bool deliver();
 
