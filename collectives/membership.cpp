@@ -40,7 +40,7 @@ struct PrivateLayout {
       (sizeof(RankView) + line_bytes - 1) / line_bytes * line_bytes;
   std::size_t office() const { return edges + size * channels * sizeof(Edge); }
   std::size_t lanes() const { return office() + sizeof(PostOffice); }
-  std::size_t boards() const { return lanes() + size * sizeof(Lane); }
+  std::size_t boards() const { return lanes() + size * sizeof(PeerLanes); }
   std::size_t regions() const { return boards() + size * sizeof(Board*); }
   std::size_t sequence() const { return regions() + size * sizeof(PeerRegions); }
   std::size_t broken() const { return sequence() + channels * sizeof(std::uint64_t); }
@@ -219,13 +219,13 @@ void Membership::build_view() {
           .received = 0};
     }
   for (int p = 0; p < size_; ++p) {
-    const Lane lane = make_lane(p);
+    const PeerLanes lane = make_lanes(p);
     std::memcpy(at(layout.lanes() + static_cast<std::size_t>(p) * sizeof lane), &lane, sizeof lane);
   }
   PostOffice office{};
   office.mail = mailbox_.mail;
   office.freight = mailbox_.freight;
-  office.lanes = reinterpret_cast<Lane*>(private_ + layout.lanes());
+  office.lanes = reinterpret_cast<PeerLanes*>(private_ + layout.lanes());
   office.pass = 1;
   std::memcpy(at(layout.office()), &office, sizeof office);
 
@@ -264,13 +264,13 @@ std::size_t Membership::mailbox_begin() const {
   return (layout_.bytes() + page - 1) / page * page;
 }
 
-Lane Membership::make_lane(int p) const {
+PeerLanes Membership::make_lanes(int p) const {
   std::byte* mine = inbox_ + mailbox_begin();
   std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox + mailbox_begin();
   const auto posts = [](std::byte* at) { return reinterpret_cast<Post*>(at); };
   const auto flag = [](std::byte* at) { return reinterpret_cast<Flag*>(at); };
   const MailboxLayout& box = mailbox_;
-  Lane lane{};
+  PeerLanes lane{};
   lane.mail.to = {theirs + box.mail_slots(rank_), posts(theirs + box.mail_posts(rank_)),
                   flag(mine + box.mail_credit(p))};
   lane.mail.from = {mine + box.mail_slots(p), posts(mine + box.mail_posts(p)),

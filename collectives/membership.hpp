@@ -98,7 +98,7 @@ class Membership {
   void watch_peers(std::span<const Facts> facts);
   void warn_of_sharing(std::span<const Facts> facts) const;
   void build_view();
-  Lane make_lane(int peer) const;
+  PeerLanes make_lanes(int peer) const;
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;

@@ -167,7 +167,7 @@ class Pairwise {
   /// After a step's copy: the flags that tell of it.
   TREERING_DEVICE void conclude(const Step& step) {
     Operation& operation = *step.operation;
-    Lane& lane = office_.lanes[operation.peer];
+    PeerLanes& lane = office_.lanes[operation.peer];
     const Phase phase = operation.phase;
     note_progress();
     operation.moved += step.bytes;
@@ -197,7 +197,7 @@ class Pairwise {
   // ---- sending
 
   TREERING_DEVICE Step mail(Batch& batch, Operation& operation) {
-    Lane& lane = office_.lanes[operation.peer];
+    PeerLanes& lane = office_.lanes[operation.peer];
     if (lane.full == office_.pass) return {};
     if (!has_room(lane.mail, office_.mail, lane.mail_credit)) {
       lane.full = office_.pass;
@@ -223,7 +223,7 @@ class Pairwise {
     return edge.sent - known < shape.slots;
   }
 
-  TREERING_DEVICE void post_mail(Lane& lane, Operation& operation) {
+  TREERING_DEVICE void post_mail(PeerLanes& lane, Operation& operation) {
     Post& post = lane.mail.to.posts[lane.mail.sent & (office_.mail.slots - 1)];
     post.word = envelope_word({operation.tag, operation.type});
     post.bytes = operation.bytes;
@@ -233,7 +233,7 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step hear_reply(Batch& batch, Operation& operation) {
-    Lane& lane = office_.lanes[operation.peer];
+    PeerLanes& lane = office_.lanes[operation.peer];
     const std::uint64_t& line = lane.replies[slot_of(operation)].value;
     if (load_relaxed(line) < reply_ready(operation.number)) return {};
     note_progress();
@@ -243,14 +243,15 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step load_freight(Batch& batch, Operation& operation) {
-    Lane& lane = office_.lanes[operation.peer];
+    PeerLanes& lane = office_.lanes[operation.peer];
     if (!has_room(lane.freight, office_.freight, lane.freight_credit)) return {};
     const std::size_t slot = lane.freight.sent & (office_.freight.slots - 1);
     return step_of(batch, operation, operation.data + operation.moved,
                    lane.freight.to.slots + slot * office_.freight.slot_bytes, piece(operation));
   }
 
-  TREERING_DEVICE void post_freight(Lane& lane, const Operation& operation, std::uint64_t bytes) {
+  TREERING_DEVICE void post_freight(PeerLanes& lane, const Operation& operation,
+                                    std::uint64_t bytes) {
     Post& post = lane.freight.to.posts[lane.freight.sent & (office_.freight.slots - 1)];
     post.word = operation.number;
     post.bytes = bytes;
@@ -275,7 +276,7 @@ class Pairwise {
   }
 
   /// The oldest mail with that tag that no receive has; 0 if there is none.
-  TREERING_DEVICE std::uint64_t find_mail(Lane& lane, std::int32_t tag) {
+  TREERING_DEVICE std::uint64_t find_mail(PeerLanes& lane, std::int32_t tag) {
     look_for_mail(lane);
     for (std::uint64_t n = lane.mail.received + 1; n <= lane.arrived; ++n) {
       if ((lane.taken & bit(n)) != 0) continue;
@@ -286,7 +287,7 @@ class Pairwise {
   }
 
   /// Once a pass, so that a receive does not find what an earlier one should have found.
-  TREERING_DEVICE void look_for_mail(Lane& lane) {
+  TREERING_DEVICE void look_for_mail(PeerLanes& lane) {
     if (lane.seen == office_.pass) return;
     lane.seen = office_.pass;
     while (lane.arrived - lane.mail.received < office_.mail.slots) {
@@ -298,7 +299,7 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step take(Batch& batch, Operation& operation, int peer, std::uint64_t number) {
-    Lane& lane = office_.lanes[peer];
+    PeerLanes& lane = office_.lanes[peer];
     lane.taken |= bit(number);
     note_progress();
     operation.peer = peer;
@@ -331,7 +332,7 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step unload_freight(Batch& batch, Operation& operation) {
-    Lane& lane = office_.lanes[operation.peer];
+    PeerLanes& lane = office_.lanes[operation.peer];
     const std::size_t slot = lane.freight.received & (office_.freight.slots - 1);
     const Post& post = lane.freight.from.posts[slot];
     if (load_relaxed(post.step) <= lane.freight.received) return {};
@@ -341,12 +342,12 @@ class Pairwise {
                    operation.data + operation.moved, post.bytes);
   }
 
-  TREERING_DEVICE void reply(Lane& lane, const Operation& operation, std::uint64_t what) {
+  TREERING_DEVICE void reply(PeerLanes& lane, const Operation& operation, std::uint64_t what) {
     group_.raise(Site::credit, lane.replies_to[slot_of(operation)].value, what);
   }
 
   /// The message is complete. Slots are given back in order.
-  TREERING_DEVICE void release_mail(Lane& lane, std::uint64_t number) {
+  TREERING_DEVICE void release_mail(PeerLanes& lane, std::uint64_t number) {
     lane.through |= bit(number);
     const std::uint64_t before = lane.mail.received;
     for (std::uint64_t next; (lane.through & (next = bit(lane.mail.received + 1))) != 0;) {

@@ -83,7 +83,7 @@ struct alignas(line_bytes) Batch {
 };
 
 /// Both directions between this rank and one peer. Used by leaders only, one at a time.
-struct alignas(line_bytes) Lane {
+struct alignas(line_bytes) PeerLanes {
   Edge mail, freight;
   Flag* replies;                              ///< [slots], by the peer, to this rank's mail
   Flag* replies_to;                           ///< [slots], in the peer's inbox
@@ -98,7 +98,7 @@ struct alignas(line_bytes) Lane {
 /// A rank's point-to-point operations under way.
 struct alignas(line_bytes) PostOffice {
   WireShape mail, freight;
-  Lane* lanes;  ///< [size]
+  PeerLanes* lanes;  ///< [size]
   Batch* first;
   // Where the current pass over all operations is.
   Batch* batch;

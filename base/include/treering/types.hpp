@@ -22,14 +22,15 @@ inline constexpr int data_types = 10;
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, avg };
 inline constexpr int reduce_ops = 5;
 
-/// What a call does.
+/// What a call does. point_to_point, messages between two ranks, is not counted among the
+/// collectives.
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
   all_gather,
   all_to_all,
   barrier,
-  point_to_point  ///< messages between two ranks: not counted among the collectives
+  point_to_point
 };
 inline constexpr int collectives = 5;
 
