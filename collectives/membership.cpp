@@ -360,11 +360,8 @@ Reference Membership::reference(const void* buffer, std::size_t bytes) const {
 }
 
 Reference Membership::reference_for(int peer, const void* buffer, std::size_t bytes) const {
-  const bool neighbour = device_.execution() == Execution::host &&
-                         peers_[static_cast<std::size_t>(peer)].arena == nullptr;
-  return peer == rank_ || neighbour
-             ? make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer))
-             : reference(buffer, bytes);
+  return peer == rank_ ? make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer))
+                       : reference(buffer, bytes);
 }
 
 bool Membership::register_memory(void* memory, std::size_t bytes) {

@@ -76,7 +76,7 @@ class Membership {
 
   /// How peers reach a buffer; 0 if they cannot.
   Reference reference(const void* buffer, std::size_t bytes) const;
-  /// How that one reaches it: on the host all ranks of this process do.
+  /// How that one reaches it: this rank itself always does.
   Reference reference_for(int peer, const void* buffer, std::size_t bytes) const;
   bool register_memory(void* memory, std::size_t bytes);
   void deregister(void* memory);

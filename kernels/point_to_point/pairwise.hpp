@@ -111,6 +111,9 @@ class Pairwise {
   /// The next step, of whichever operation, with the turnstile held; none when this batch is done
   /// or the communicator broken.
   TREERING_DEVICE Step await_step() {
+    constexpr std::uint32_t look_every =
+        64;  // while all goes well nobody waits, and so nobody looks
+    if (++steps_ % look_every == 0) look_around();
     for (std::uint32_t turn = 0; !finished() && !broken(); ++turn) {
       if (group_.try_enter(office_.turnstile)) {
         const Step step = find_step();
@@ -446,6 +449,7 @@ class Pairwise {
   Batch& batch_;
   Site site_ = Site::post;  // what reports say that it waits for
   int peer_ = any;
+  std::uint32_t steps_ = 0;
   // The latest look around.
   bool in_doubt_ = false;
   std::uint64_t doubted_progress_ = 0, doubted_pass_ = 0;
