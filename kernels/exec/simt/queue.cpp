@@ -11,7 +11,10 @@ namespace treering {
 using simt::engine;
 
 bool SimtEvent::done() {
-  return engine().ask([&] { return !record_ || record_->done; });
+  return engine().ask([&] {
+    if (record_ && record_->done) record_->tag.acquire();
+    return !record_ || record_->done;
+  });
 }
 
 void SimtEvent::synchronize() {
