@@ -16,6 +16,8 @@
 namespace treering {
 namespace {
 
+static_assert(any_source == wildcard && any_tag == wildcard);
+
 constexpr std::size_t parcel_capacity = 64;  // on devices that should not allocate later
 
 std::size_t bytes_of(const Transfer& t) { return t.count * size_of(t.type); }

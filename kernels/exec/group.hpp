@@ -26,9 +26,14 @@
 namespace treering {
 
 /// What a flag or a wait is about: named in reports, and the handle by which tests break one on purpose.
-enum class Site : std::uint8_t { post, credit };
+enum class Site : std::uint8_t { post, credit, mail, mail_credit, reply, freight, freight_credit };
+inline constexpr int sites = 7;
 
-inline const char* name(Site site) { return site == Site::post ? "post" : "credit"; }
+inline const char* name(Site site) {
+  constexpr const char* names[sites] = {"post",  "credit",  "mail",          "mail credit",
+                                        "reply", "freight", "freight credit"};
+  return names[static_cast<int>(site)];
+}
 
 inline constexpr std::size_t shared_bytes = 2048;
 

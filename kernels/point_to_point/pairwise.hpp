@@ -78,7 +78,7 @@ class Pairwise {
   /// The batch joins those under way, as the last.
   TREERING_DEVICE void post() {
     const Operation& first = batch_.operations[0];
-    site_ = first.phase == Phase::wanted ? Site::post : Site::credit;
+    site_ = first.phase == Phase::wanted ? Site::mail : Site::reply;
     peer_ = first.peer;
     group_.enter(office_.turnstile);
     Batch** end = &office_.first;
@@ -111,8 +111,8 @@ class Pairwise {
   /// The next step, of whichever operation, with the turnstile held; none when this batch is done
   /// or the communicator broken.
   TREERING_DEVICE Step await_step() {
-    constexpr std::uint32_t look_every =
-        64;  // while all goes well nobody waits, and so nobody looks
+    // While all goes well nobody waits, and so nobody looks.
+    constexpr std::uint32_t look_every = 64;
     if (++steps_ % look_every == 0) look_around();
     for (std::uint32_t turn = 0; !finished() && !broken(); ++turn) {
       if (group_.try_enter(office_.turnstile)) {
@@ -178,7 +178,7 @@ class Pairwise {
     if (phase == Phase::posting) post_mail(lane, operation);
     if (phase == Phase::streaming) post_freight(lane, operation, step.bytes);
     if (phase == Phase::arriving)
-      group_.raise(Site::credit, lane.freight.from.credit->value, ++lane.freight.received);
+      group_.raise(Site::freight_credit, lane.freight.from.credit->value, ++lane.freight.received);
     if (!all) return;
     if (phase == Phase::copying) reply(lane, operation, reply_done(operation.number));
     if (phase >= Phase::wanted) release_mail(lane, operation.number);
@@ -232,7 +232,7 @@ class Pairwise {
     post.bytes = operation.bytes;
     post.input = operation.reference;
     operation.number = ++lane.mail.sent;
-    group_.raise(Site::post, post.step, operation.number);
+    group_.raise(Site::mail, post.step, operation.number);
   }
 
   TREERING_DEVICE Step hear_reply(Batch& batch, Operation& operation) {
@@ -258,13 +258,13 @@ class Pairwise {
     Post& post = lane.freight.to.posts[lane.freight.sent & (office_.freight.slots - 1)];
     post.word = operation.number;
     post.bytes = bytes;
-    group_.raise(Site::post, post.step, ++lane.freight.sent);
+    group_.raise(Site::freight, post.step, ++lane.freight.sent);
   }
 
   // ---- receiving
 
   TREERING_DEVICE Step match(Batch& batch, Operation& operation) {
-    if (operation.peer != any) {
+    if (operation.peer != wildcard) {
       const std::uint64_t number = find_mail(office_.lanes[operation.peer], operation.tag);
       return number != 0 ? take(batch, operation, operation.peer, number) : Step{};
     }
@@ -284,7 +284,7 @@ class Pairwise {
     for (std::uint64_t n = lane.mail.received + 1; n <= lane.arrived; ++n) {
       if ((lane.taken & bit(n)) != 0) continue;
       const Post& post = lane.mail.from.posts[(n - 1) & (office_.mail.slots - 1)];
-      if (tag == any || read_envelope(post.word).tag == tag) return n;
+      if (tag == wildcard || read_envelope(post.word).tag == tag) return n;
     }
     return 0;
   }
@@ -346,7 +346,7 @@ class Pairwise {
   }
 
   TREERING_DEVICE void reply(PeerLanes& lane, const Operation& operation, std::uint64_t what) {
-    group_.raise(Site::credit, lane.replies_to[slot_of(operation)].value, what);
+    group_.raise(Site::reply, lane.replies_to[slot_of(operation)].value, what);
   }
 
   /// The message is complete. Slots are given back in order.
@@ -359,7 +359,7 @@ class Pairwise {
       ++lane.mail.received;
     }
     if (lane.mail.received != before)
-      group_.raise(Site::credit, lane.mail.from.credit->value, lane.mail.received);
+      group_.raise(Site::mail_credit, lane.mail.from.credit->value, lane.mail.received);
   }
 
   // ---- small things
@@ -387,31 +387,31 @@ class Pairwise {
     group_.enter(office_.turnstile);
     if (!finished() && !broken()) {
       if (load_relaxed(view_.abort->value) != 0) fail(Failure::aborted, view_.rank);
-      const int gone = broken() ? any : whoever_is_gone();
-      const bool again = gone != any && in_doubt_ && office_.progress == doubted_progress_;
+      const int gone = broken() ? wildcard : whoever_is_gone();
+      const bool again = gone != wildcard && in_doubt_ && office_.progress == doubted_progress_;
       if (again && office_.pass > doubted_pass_ + 1)
         fail(is_raised(gone, &Board::failed) ? Failure::peer_failed : Failure::peer_closed, gone);
       if (!again) doubted_pass_ = office_.pass;
       doubted_progress_ = office_.progress;
-      in_doubt_ = gone != any;
+      in_doubt_ = gone != wildcard;
     }
     group_.leave(office_.turnstile);
   }
 
-  /// A peer without which the batch cannot be completed, and who has failed or left; or `any`.
+  /// A peer without which the batch cannot be completed, and who has failed or left; or `wildcard`.
   TREERING_DEVICE int whoever_is_gone() const {
     for (int i = 0; i < batch_.count; ++i) {
       const Operation& operation = batch_.operations[i];
       if (operation.phase == Phase::done) continue;
-      int gone = any, left = 0;
+      int gone = wildcard, left = 0;
       for (int peer = 0; peer < view_.size; ++peer) {
-        if (peer == view_.rank || (operation.peer != any && operation.peer != peer)) continue;
+        if (peer == view_.rank || (operation.peer != wildcard && operation.peer != peer)) continue;
         if (is_raised(peer, &Board::failed)) return peer;
         if (is_raised(peer, &Board::closed)) gone = peer, ++left;
       }
-      if (gone != any && (operation.peer != any || left == view_.size - 1)) return gone;
+      if (gone != wildcard && (operation.peer != wildcard || left == view_.size - 1)) return gone;
     }
-    return any;
+    return wildcard;
   }
 
   TREERING_DEVICE bool is_raised(int peer, Flag Board::*flag) const {
@@ -447,8 +447,8 @@ class Pairwise {
   const RankView& view_;
   PostOffice& office_;
   Batch& batch_;
-  Site site_ = Site::post;  // what reports say that it waits for
-  int peer_ = any;
+  Site site_ = Site::mail;  // what reports say that it waits for
+  int peer_ = wildcard;
   std::uint32_t steps_ = 0;
   // The latest look around.
   bool in_doubt_ = false;

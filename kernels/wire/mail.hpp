@@ -28,7 +28,7 @@
 namespace treering {
 
 /// Sources and tags that match all.
-inline constexpr std::int32_t any = -1;
+inline constexpr std::int32_t wildcard = -1;
 
 /// What a mail post says in place of a call word.
 struct Envelope {
@@ -63,8 +63,8 @@ struct alignas(line_bytes) Operation {
   std::byte* data;
   std::uint64_t bytes;
   Reference reference;  ///< send: where the receiver may read the data; 0: nowhere
-  std::int32_t peer;    ///< or `any`; a receive's becomes the source
-  std::int32_t tag;     ///< or `any`; a receive's becomes the message's
+  std::int32_t peer;    ///< or wildcard; a receive's becomes the source
+  std::int32_t tag;     ///< or wildcard; a receive's becomes the message's
   DataType type;
   bool streaming;  ///< bypass the caches when storing (host)
   Phase phase;

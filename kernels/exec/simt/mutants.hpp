@@ -43,8 +43,8 @@ void heal();
 
 /// For SimtGroup.
 struct Switches {
-  bool weak[2];   ///< by Site
-  bool barriers;  ///< barriers are watched or skipped
+  bool weak[sites];  ///< by Site
+  bool barriers;     ///< barriers are watched or skipped
 };
 extern Switches switches;
 /// The barrier at this place is left out. `passed`: barriers that the thread has called. Asked only
