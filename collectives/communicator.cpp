@@ -85,22 +85,31 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   launch.args.streaming = choice.streaming;
   return launch;
 }
-void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
-  if (LaunchGroup::State* group = LaunchGroup::State::current()) {
-    group->add(shared_from_this(), stream.state_->queue, launch);
-  } else {
-    Queue& queue = *stream.state_->queue;
-    follow_latest(queue);
-    queue.launch(launch);
-    queue.record(*latest);
-  }
-  stream.state_->note(guard);
+
+void Communicator::State::enqueue(const Launch& launch, Stream& stream,
+                                  std::shared_ptr<Parcel> parcel) {
+  stream.state_->note(guard, parcel);
+  if (LaunchGroup::State* group = LaunchGroup::State::current())
+    return group->add({shared_from_this(), stream.state_->queue, launch, std::move(parcel)});
+  Queue& queue = *stream.state_->queue;
+  follow_latest(queue, launch);
+  queue.launch(launch);
+  record(queue, launch, std::move(parcel));
 }
 
 /// What comes next in a queue waits for the latest call in another: both use the same wires.
-void Communicator::State::follow_latest(Queue& queue) {
+void Communicator::State::follow_latest(Queue& queue, const Launch& launch) {
+  if (!is_ordered(launch)) return;
   if (latest_queue != nullptr && latest_queue != &queue) queue.wait(*latest);
   latest_queue = &queue;
+}
+
+void Communicator::State::record(Queue& queue, const Launch& launch,
+                                 std::shared_ptr<Parcel> parcel) {
+  if (is_ordered(launch)) queue.record(*latest);
+  if (parcel == nullptr) return;
+  queue.record(parcel->event());
+  post_room.sent(std::move(parcel));
 }
 
 void Communicator::State::run(const Launch& launch) {
@@ -108,8 +117,10 @@ void Communicator::State::run(const Launch& launch) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("rank {}: a call in a LaunchGroup needs a stream", seat->rank()),
                 {seat->rank()});
-  if (latest_queue != nullptr) latest->synchronize();
-  latest_queue = nullptr;
+  if (is_ordered(launch)) {
+    if (latest_queue != nullptr) latest->synchronize();
+    latest_queue = nullptr;
+  }
   seat->device().run(launch);
   guard->check();
 }
@@ -132,7 +143,7 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
 }
 
 /// Sees to the memory that the call's messages need.
-void Communicator::State::back(const Descriptor& call) {
+void Communicator::State::back_wires(const Descriptor& call) {
   try {
     for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
                        [&](int peer) { seat->back(peer); });
@@ -147,7 +158,7 @@ void Communicator::State::call(const Arguments& wanted, const CallOptions& how) 
   Launch launch = plan(args, how);
   const std::lock_guard lock(mutex);
   guard->check();
-  back(launch.args.call);
+  back_wires(launch.args.call);
   add_parts(args, launch);
   launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;

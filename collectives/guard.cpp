@@ -110,16 +110,17 @@ Guard::Cause Guard::find_cause() {
 }
 
 std::optional<Guard::Cause> Guard::known_cause() const {
+  if (const auto cause = misfit()) return cause;
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
     if (why == Failure::mismatch)
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
     if (why == Failure::sizes) {
-      SizeConflict& conflict = own().conflict;
-      store_relaxed(conflict.sender, verdict.peer);
-      store_relaxed(conflict.sent, verdict.theirs);
-      store_relaxed(conflict.expected, verdict.ours);
+      Misfit& misfit = own().misfit;
+      store_relaxed(misfit.sender, verdict.peer);
+      store_relaxed(misfit.sent_bytes, verdict.theirs);
+      store_relaxed(misfit.expected_bytes, verdict.ours);
       return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
     }
     if (!suspicious) continue;
@@ -140,6 +141,16 @@ std::optional<Guard::Cause> Guard::announced_cause() const {
     const Board* theirs = board(r);
     const std::uint64_t word = theirs != nullptr ? load_acquire(theirs->cause.value) : 0;
     if (word != 0) return decode(word);
+  }
+  return std::nullopt;
+}
+
+/// A message that a receive could not take.
+std::optional<Guard::Cause> Guard::misfit() const {
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    if (theirs != nullptr && load_acquire(theirs->misfit.valid) != 0)
+      return Cause{ErrorCode::mismatch, r, 0};
   }
   return std::nullopt;
 }
@@ -168,6 +179,7 @@ bool Guard::boards_differ(std::uint64_t sequence) const {
 Error Guard::explain(const Cause& cause) const {
   switch (cause.code) {
     case ErrorCode::mismatch:
+      if (cause.sequence == 0) return explain_misfit(cause.rank);
       return cause.sizes ? explain_sizes(cause) : explain_mismatch(cause);
     case ErrorCode::aborted:
       return {cause.code,
@@ -192,16 +204,36 @@ Error Guard::explain_sizes(const Cause& cause) const {
   Descriptor call{};
   read(*finder, cause.sequence, call);
   const std::size_t element = size_of(call.type);
-  const auto sender = static_cast<int>(load_relaxed(finder->conflict.sender));
+  const auto sender = static_cast<int>(load_relaxed(finder->misfit.sender));
   return {ErrorCode::mismatch,
           fmt::format(
               "call {}: {}: rank {} sends {} elements of {} to rank {}, which expects {}. What a "
               "rank sends to another must be what that one expects to receive. This "
               "communicator is broken; correct the program, or create a new one.",
               cause.sequence, name(call.collective), sender,
-              load_relaxed(finder->conflict.sent) / element, name(call.type), cause.rank,
-              load_relaxed(finder->conflict.expected) / element),
+              load_relaxed(finder->misfit.sent_bytes) / element, name(call.type), cause.rank,
+              load_relaxed(finder->misfit.expected_bytes) / element),
           {sender, cause.rank}};
+}
+
+Error Guard::explain_misfit(int receiver) const {
+  const Board* finder = board(receiver);
+  if (finder == nullptr) finder = &own();  // it left meanwhile
+  const Misfit& misfit = finder->misfit;
+  const auto what = [](std::uint64_t type, std::uint64_t bytes) {
+    const auto of = static_cast<DataType>(type);
+    return fmt::format("{} × {}", name(of), bytes / size_of(of));
+  };
+  const int sender = static_cast<int>(load_relaxed(misfit.sender));
+  return {
+      ErrorCode::mismatch,
+      fmt::format("message with tag {} from rank {} to rank {}: sent was {}, but the receive "
+                  "that it matches is for {}. Both sides must name the same type and count. "
+                  "This communicator is broken; correct the program, or create a new one.",
+                  load_relaxed(misfit.tag), sender, receiver,
+                  what(load_relaxed(misfit.sent_type), load_relaxed(misfit.sent_bytes)),
+                  what(load_relaxed(misfit.expected_type), load_relaxed(misfit.expected_bytes))),
+      sender == receiver ? std::vector{sender} : std::vector{sender, receiver}};
 }
 
 Error Guard::explain_mismatch(const Cause& cause) const {

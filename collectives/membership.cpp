@@ -38,7 +38,9 @@ struct PrivateLayout {
   std::size_t size, channels;
   static constexpr std::size_t edges =
       (sizeof(RankView) + line_bytes - 1) / line_bytes * line_bytes;
-  std::size_t boards() const { return edges + size * channels * sizeof(Edge); }
+  std::size_t office() const { return edges + size * channels * sizeof(Edge); }
+  std::size_t lanes() const { return office() + sizeof(PostOffice); }
+  std::size_t boards() const { return lanes() + size * sizeof(PeerLanes); }
   std::size_t regions() const { return boards() + size * sizeof(Board*); }
   std::size_t sequence() const { return regions() + size * sizeof(PeerRegions); }
   std::size_t broken() const { return sequence() + channels * sizeof(std::uint64_t); }
@@ -92,14 +94,16 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .deterministic = options.deterministic || wanted.deterministic};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
-  inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));
+  mailbox_ = {shape_mail(wanted.inbox, size), shape_freight(wanted.inbox, size, wanted.slot),
+              static_cast<std::size_t>(size)};
+  inbox_ = static_cast<std::byte*>(device.reserve(mailbox_begin() + mailbox_.bytes()));
   device.back(inbox_, layout_.slots(0, 0));
   board_ =
       new (process_arena().allocate(sizeof(Board) + layout_.size * sizeof(std::uint64_t))) Board{};
   private_ = static_cast<std::byte*>(
       device.allocate(PrivateLayout{layout_.size, layout_.channels}.bytes()));
-  verdicts_ =
-      new (device.allocate_control(layout_.channels * sizeof(Verdict))) Verdict[layout_.channels]{};
+  const std::size_t verdicts = layout_.channels + 1;  // the last: of point-to-point messages
+  verdicts_ = new (device.allocate_control(verdicts * sizeof(Verdict))) Verdict[verdicts]{};
 }
 
 Membership::~Membership() {
@@ -152,7 +156,7 @@ void Membership::map_device_memory(Peer& peer, const Facts& theirs) try {
 }
 
 void Membership::connect(std::span<const Facts> facts) {
-  guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels));
+  guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels + 1));
   build_view();
   watch_peers(facts);
   warn_of_sharing(facts);
@@ -196,13 +200,18 @@ std::vector<std::span<std::byte>> Membership::wire_parts(std::byte* inbox, int s
     parts.emplace_back(inbox + layout_.credit(c, sender), line_bytes);
     parts.emplace_back(inbox + layout_.slots(c, sender), layout_.wire_bytes());
   }
+  std::byte* const mailbox = inbox + mailbox_begin();
+  parts.emplace_back(mailbox + mailbox_.flags(sender), mailbox_.flag_bytes());
+  parts.emplace_back(mailbox + mailbox_.mail_slots(sender), mailbox_.mail_bytes());
+  parts.emplace_back(mailbox + mailbox_.freight_slots(sender), mailbox_.freight_bytes());
   return parts;
 }
 
 std::uint64_t Membership::make_staging(std::span<const int> peers) {
   if (peers.empty()) return 0;
   Arena& arena = process_arena();
-  staging_ = static_cast<std::byte*>(arena.allocate(layout_.bytes(), Backing::later));
+  staging_ =
+      static_cast<std::byte*>(arena.allocate(mailbox_begin() + mailbox_.bytes(), Backing::later));
   for (const int peer : peers)
     for (const auto part : wire_parts(staging_, peer)) {
       arena.back(part.data(), part.size());
@@ -284,6 +293,17 @@ void Membership::build_view() {
           .sent = 0,
           .received = 0};
     }
+  for (int p = 0; p < size_; ++p) {
+    const PeerLanes lane = make_lanes(p);
+    std::memcpy(at(layout.lanes() + static_cast<std::size_t>(p) * sizeof lane), &lane, sizeof lane);
+  }
+  PostOffice office{};
+  office.mail = mailbox_.mail;
+  office.freight = mailbox_.freight;
+  office.lanes = reinterpret_cast<PeerLanes*>(private_ + layout.lanes());
+  office.pass = 1;
+  std::memcpy(at(layout.office()), &office, sizeof office);
+
   auto* boards = reinterpret_cast<Board**>(at(layout.boards()));
   auto* regions = reinterpret_cast<PeerRegions*>(at(layout.regions()));
   for (std::size_t p = 0; p < boards_.size(); ++p) {
@@ -306,11 +326,37 @@ void Membership::build_view() {
       .broken = reinterpret_cast<std::uint64_t*>(private_ + layout.broken()),
       .abort = &boards[rank_]->abort,
       .verdicts = verdicts_,
+      .office = reinterpret_cast<PostOffice*>(private_ + layout.office()),
       .spins = spins_for(size_),
   };
   std::memcpy(image.data(), &view, sizeof view);
   device_.copy_now(private_, image.data(), image.size());
   view_ = reinterpret_cast<RankView*>(private_);
+}
+
+std::size_t Membership::mailbox_begin() const {
+  constexpr std::size_t page = 4096;
+  return (layout_.bytes() + page - 1) / page * page;
+}
+
+PeerLanes Membership::make_lanes(int p) const {
+  std::byte* mine = inbox_from(p) + mailbox_begin();
+  std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox + mailbox_begin();
+  const auto posts = [](std::byte* at) { return reinterpret_cast<Post*>(at); };
+  const auto flag = [](std::byte* at) { return reinterpret_cast<Flag*>(at); };
+  const MailboxLayout& box = mailbox_;
+  PeerLanes lane{};
+  lane.mail.to = {theirs + box.mail_slots(rank_), posts(theirs + box.mail_posts(rank_)),
+                  flag(mine + box.mail_credit(p))};
+  lane.mail.from = {mine + box.mail_slots(p), posts(mine + box.mail_posts(p)),
+                    flag(theirs + box.mail_credit(rank_))};
+  lane.freight.to = {theirs + box.freight_slots(rank_), posts(theirs + box.freight_posts(rank_)),
+                     flag(mine + box.freight_credit(p))};
+  lane.freight.from = {mine + box.freight_slots(p), posts(mine + box.freight_posts(p)),
+                       flag(theirs + box.freight_credit(rank_))};
+  lane.replies = flag(mine + box.replies(p));
+  lane.replies_to = flag(theirs + box.replies(rank_));
+  return lane;
 }
 
 Edge& Membership::edge(int channel, int peer) {
@@ -325,16 +371,19 @@ void Membership::back(int peer) {
   backed = true;
 }
 
+/// A part of a rank's inbox.
+void Membership::back_part(const Peer& owner, std::byte* part, std::size_t bytes) {
+  if (owner.arena == nullptr)
+    device_.back(part, bytes);
+  else if (device_.execution() == Execution::host)
+    owner.arena->back(static_cast<std::size_t>(part - owner.arena->base()), bytes);
+}
+
 /// The sender sees to the slots that it fills, since it is the first who touches them.
 void Membership::back_outgoing(int to) {
   const Peer& peer = peers_[static_cast<std::size_t>(to)];
-  for (int c = 0; c < channels(); ++c) {
-    std::byte* slots = peer.inbox + layout_.slots(c, rank_);
-    if (peer.arena == nullptr)
-      device_.back(slots, layout_.wire_bytes());
-    else if (device_.execution() == Execution::host)
-      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), layout_.wire_bytes());
-  }
+  for (int c = 0; c < channels(); ++c)
+    back_part(peer, peer.inbox + layout_.slots(c, rank_), layout_.wire_bytes());
 }
 
 /// The receiver maps the slots of another process, lest every first use be a page fault.
@@ -342,6 +391,29 @@ void Membership::back_incoming(int from) {
   if (peers_[static_cast<std::size_t>(from)].arena == nullptr) return;
   for (int c = 0; c < channels(); ++c)
     device_.back(inbox_ + layout_.slots(c, from), layout_.wire_bytes());
+}
+
+/// Both flags, since the receiver answers; what the receiver may look at before that, it sees to.
+void Membership::back_sending(int to, bool freight) {
+  Peer& peer = peers_[static_cast<std::size_t>(to)];
+  if (peer.staged) return;  // from the start
+  std::byte* theirs = peer.inbox + mailbox_begin();
+  if (!peer.backed_mail) {
+    device_.back(inbox_ + mailbox_begin() + mailbox_.flags(to), mailbox_.flag_bytes());
+    back_part(peer, theirs + mailbox_.flags(rank_), mailbox_.flag_bytes());
+    back_part(peer, theirs + mailbox_.mail_slots(rank_), mailbox_.mail_bytes());
+    peer.backed_mail = true;
+  }
+  if (!freight || peer.backed_freight) return;
+  back_part(peer, theirs + mailbox_.freight_slots(rank_), mailbox_.freight_bytes());
+  peer.backed_freight = true;
+}
+
+void Membership::back_receiving(int from) {
+  Peer& peer = peers_[static_cast<std::size_t>(from)];
+  if (peer.backed_receiving || peer.staged) return;
+  device_.back(inbox_ + mailbox_begin() + mailbox_.flags(from), mailbox_.flag_bytes());
+  peer.backed_receiving = true;
 }
 
 Reference Membership::reference(const void* buffer, std::size_t bytes) const {
@@ -353,6 +425,11 @@ Reference Membership::reference(const void* buffer, std::size_t bytes) const {
                                             static_cast<const std::byte*>(buffer) - arena.base()));
   if (!one_process_ || !(buffer_holds(buffer, bytes) || registered_.hold(buffer, bytes))) return 0;
   return make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer));
+}
+
+Reference Membership::reference_for(int peer, const void* buffer, std::size_t bytes) const {
+  return peer == rank_ ? make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer))
+                       : reference(buffer, bytes);
 }
 
 bool Membership::register_memory(void* memory, std::size_t bytes) {

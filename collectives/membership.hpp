@@ -22,6 +22,7 @@
 #include "collectives/memory_runs.hpp"
 #include "kernels/exec/device.hpp"
 #include "plan/inbox.hpp"
+#include "plan/mailbox.hpp"
 #include "transport/mapped/peers.hpp"
 #include "transport/mapped/watcher.hpp"
 #include "treering/treering.hpp"
@@ -72,6 +73,7 @@ class Membership {
   Device& device() const { return device_; }
   const RankView* view() const { return view_; }
   std::span<const Verdict> verdicts() const { return {verdicts_, layout_.channels}; }
+  const MailboxLayout& mailbox() const { return mailbox_; }
   Guard& guard() { return *guard_; }
   std::optional<Algorithm> algorithm() const { return algorithm_; }
   bool deterministic() const { return agreement_.deterministic; }
@@ -83,8 +85,15 @@ class Membership {
   /// Makes sure that the slots of the wires to and from a peer exist. Throws Error{out_of_memory}.
   void back(int peer);
 
+  /// The same for what a message to that rank needs (`freight`: one that goes by the freight lane),
+  /// or one from there.
+  void back_sending(int to, bool freight);
+  void back_receiving(int from);
+
   /// How peers reach a buffer; 0 if they cannot.
   Reference reference(const void* buffer, std::size_t bytes) const;
+  /// How that one reaches it: this rank itself always does.
+  Reference reference_for(int peer, const void* buffer, std::size_t bytes) const;
   bool register_memory(void* memory, std::size_t bytes);
   void deregister(void* memory);
 
@@ -99,6 +108,7 @@ class Membership {
     bool staged = false;         ///< by way of host memory
     std::atomic<bool> dead = false;
     std::atomic<bool> backed = false;  ///< its slots and ours for it exist
+    std::atomic<bool> backed_mail = false, backed_freight = false, backed_receiving = false;
   };
 
   Membership(Device& device, int rank, int size);
@@ -110,9 +120,13 @@ class Membership {
   void watch_peers(std::span<const Facts> facts);
   void warn_of_sharing(std::span<const Facts> facts) const;
   void build_view();
+  PeerLanes make_lanes(int peer) const;
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;
+  /// Where the mailbox begins in an inbox.
+  std::size_t mailbox_begin() const;
+  void back_part(const Peer& owner, std::byte* part, std::size_t bytes);
   void back_outgoing(int to);
   void back_incoming(int from);
 
@@ -123,6 +137,7 @@ class Membership {
   ProcessIdentity process_ = this_process();
   Agreement agreement_{};
   InboxLayout layout_{};
+  MailboxLayout mailbox_{};  ///< lies behind it
   std::byte* inbox_ = nullptr;
   std::byte* staging_ = nullptr;  ///< in the arena: a second inbox, for peers that are staged
   Board* board_ = nullptr;

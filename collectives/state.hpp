@@ -9,6 +9,7 @@
 #include "collectives/arguments.hpp"
 #include "collectives/membership.hpp"
 #include "collectives/part_tables.hpp"
+#include "collectives/point_to_point.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/error.hpp"
 #include "treering/treering.hpp"
@@ -31,12 +32,14 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
         origin(o),
         guard(seat, &seat->guard()),
         latest(seat->device().create_event()),
-        tables(seat->device(), seat->size()) {}
+        tables(seat->device(), seat->size()),
+        post_room(seat->device()) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
     try {
       latest->synchronize();
+      post_room.synchronize();
     } catch (const Error& error) {  // the machine's: whoever waited for the stream has it, too
       log(LogLevel::info, "rank {}: its last call failed: {}", seat->rank(), error.what());
     }
@@ -47,10 +50,20 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void call(const Arguments& wanted, const CallOptions& how);
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
-  void back(const Descriptor& call);
+  void back_wires(const Descriptor& call);
+  void exchange(std::span<const Transfer> transfers, const CallOptions& how);
   void run(const Launch& launch);
-  void enqueue(const Launch& launch, Stream& stream);
-  void follow_latest(Queue& queue);
+  void enqueue(const Launch& launch, Stream& stream, std::shared_ptr<Parcel> parcel = nullptr);
+
+  /// False for messages where a rank's calls may run side by side: only they are independent of
+  /// the order of calls.
+  bool is_ordered(const Launch& launch) const {
+    return launch.args.call.collective != Collective::point_to_point ||
+           !seat->device().side_by_side();
+  }
+  /// Around a launch on a queue.
+  void follow_latest(Queue& queue, const Launch& launch);
+  void record(Queue& queue, const Launch& launch, std::shared_ptr<Parcel> parcel);
 
   /// The next group of these ranks, in this order.
   Origin group_of(const std::vector<int>& ranks);
@@ -64,6 +77,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
   Queue* latest_queue = nullptr;  ///< null: nothing is queued
   PartTables tables;
+  PostRoom post_room;
   Algorithm algorithm{};  ///< of the latest call
   int blocks = 0;
   std::map<std::vector<int>, int> groups;  ///< how many were made of these members

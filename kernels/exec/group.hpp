@@ -19,6 +19,8 @@
 //                       on enough for a look at the abort word and the boards. `turn` counts from 0.
 //   settle_stores()     orders this thread's non-temporal stores before its next raise()
 //   shared<T>()         one T per block, for a T of at most `shared_bytes`, uninitialised
+//   enter(t), try_enter(t), leave(t)  by the leader: keeps other launches of this rank out, where those
+//                       may run at the same time (host); elsewhere try_enter() is true
 
 #include <cstddef>
 #include <cstdint>
@@ -26,10 +28,20 @@
 namespace treering {
 
 /// What a flag or a wait is about: named in reports, and the handle by which tests break one on purpose.
-enum class Site : std::uint8_t { post, credit };
+enum class Site : std::uint8_t { post, credit, mail, mail_credit, reply, freight, freight_credit };
+inline constexpr int sites = 7;
 
-inline const char* name(Site site) { return site == Site::post ? "post" : "credit"; }
+inline const char* name(Site site) {
+  constexpr const char* names[sites] = {"post",  "credit",  "mail",          "mail credit",
+                                        "reply", "freight", "freight credit"};
+  return names[static_cast<int>(site)];
+}
 
 inline constexpr std::size_t shared_bytes = 2048;
+
+/// A lock among launches of one rank; zeros at first.
+struct Turnstile {
+  std::uint64_t drawn, served;
+};
 
 }  // namespace treering

@@ -83,9 +83,7 @@ class Wire {
 
   /// Where the peer's memory lies in which that reference was made.
   TREERING_DEVICE std::byte* resolve(Reference reference) const {
-    const std::uint64_t region = reference >> reference_offset_bits;
-    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
-    return call_.view().regions[peer_].base[region] + offset;
+    return treering::resolve(call_.view(), peer_, reference);
   }
 
  private:

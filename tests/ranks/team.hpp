@@ -36,6 +36,16 @@ class Team {
     synchronize();
   }
 
+  /// The two halves of each().
+  template <class Call>
+  void launch(Call call) {
+    LaunchGroup group;
+    for (int r = 0; r < size(); ++r)
+      call((*this)[r], CallOptions{.stream = &streams_[static_cast<std::size_t>(r)]});
+    group.launch();
+  }
+  void synchronize();
+
   /// The same, but returns how each rank's call ended.
   template <class Call>
   std::vector<Outcome> try_each(Call call) {
@@ -49,15 +59,6 @@ class Team {
   }
 
  private:
-  template <class Call>
-  void launch(Call call) {
-    LaunchGroup group;
-    for (int r = 0; r < size(); ++r)
-      call((*this)[r], CallOptions{.stream = &streams_[static_cast<std::size_t>(r)]});
-    group.launch();
-  }
-  void synchronize();
-
   std::vector<Communicator> ranks_;
   std::vector<Stream> streams_;
 };

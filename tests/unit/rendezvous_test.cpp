@@ -598,21 +598,21 @@ Channel connect_by_hand(const Invitation& invitation) {
   return channel;
 }
 
-SharedParcel packed(const Hello& hello) {
+SharedPacket packed(const Hello& hello) {
   return pack(Kind::hello, std::as_bytes(std::span(&hello, 1)));
 }
 
 /// A good hello whose header announces other things than follow.
-SharedParcel with_header(const Invitation& invitation, std::uint32_t descriptors,
+SharedPacket with_header(const Invitation& invitation, std::uint32_t descriptors,
                          std::uint64_t bytes) {
-  auto parcel = std::make_shared<Parcel>(*packed(make_hello(invitation, 2, 1)));
-  std::memcpy(parcel->bytes.data() + 4, &descriptors, sizeof descriptors);
-  std::memcpy(parcel->bytes.data() + 8, &bytes, sizeof bytes);
-  return parcel;
+  auto packet = std::make_shared<Packet>(*packed(make_hello(invitation, 2, 1)));
+  std::memcpy(packet->bytes.data() + 4, &descriptors, sizeof descriptors);
+  std::memcpy(packet->bytes.data() + 8, &bytes, sizeof bytes);
+  return packet;
 }
 
-std::optional<Message> reply_to(Channel channel, const SharedParcel& parcel) {
-  channel.post(parcel);
+std::optional<Message> reply_to(Channel channel, const SharedPacket& packet) {
+  channel.post(packet);
   const Deadline deadline(patience);
   while (channel.message() == nullptr)
     if (!channel.open() || !serve({&channel, 1}, deadline)) return std::nullopt;

@@ -48,7 +48,8 @@ enum class ReduceOp : std::uint8_t {
 };
 inline constexpr int reduce_ops = 9;
 
-/// What a call does.
+/// What a call does. point_to_point, messages between two ranks, is not counted among the
+/// collectives.
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -61,7 +62,8 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
-  barrier
+  barrier,
+  point_to_point
 };
 inline constexpr int collectives = 12;
 
@@ -92,8 +94,16 @@ TREERING_PORTABLE constexpr bool has_root(Collective collective) {
 }
 
 /// How a call does it.
-enum class Algorithm : std::uint8_t { ring, tree, one_shot, two_shot, direct, dissemination };
-inline constexpr int algorithms = 6;
+enum class Algorithm : std::uint8_t {
+  ring,
+  tree,
+  one_shot,
+  two_shot,
+  direct,
+  dissemination,
+  pairwise
+};
+inline constexpr int algorithms = 7;
 
 /// Bytes of one element.
 TREERING_PORTABLE constexpr std::size_t size_of(DataType type) {
@@ -161,4 +171,4 @@ ReduceOp parse_reduce_op(std::string_view);
 Collective parse_collective(std::string_view);
 Algorithm parse_algorithm(std::string_view);
 
-}  // namespace treering
+}  // namespace gnu::visibility("default")]]treering

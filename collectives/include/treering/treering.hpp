@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -151,7 +152,41 @@ struct Parts {
   std::span<const std::size_t> displacements = {};
 };
 
-/// What the latest call did, for people and benchmarks.
+/// For receives: a message of any rank; one with any tag.
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -1;
+
+/// What was received: from whom, with which tag, how many elements.
+struct Message {
+  int source;
+  int tag;
+  std::size_t count;
+};
+
+/// One message to be sent or received, for Communicator::exchange().
+struct Transfer {
+  /// `count` elements at `data`, to rank `to`.
+  static Transfer send(const void* data, std::size_t count, DataType type, int to, int tag = 0) {
+    return {true, const_cast<void*>(data), count, type, to, tag, nullptr};
+  }
+  /// `count` elements to `data`, from rank `from` or any_source, with that tag or any_tag. What was
+  /// received is written to `received`, if that is not null, before the exchange returns; on a
+  /// stream, before its synchronize() does: until then it must stay alive.
+  static Transfer receive(void* data, std::size_t count, DataType type, int from, int tag = 0,
+                          Message* received = nullptr) {
+    return {false, data, count, type, from, tag, received};
+  }
+
+  bool sends;
+  void* data;
+  std::size_t count;
+  DataType type;
+  int peer;
+  int tag;
+  Message* received;
+};
+
+/// What the latest collective call did, for people and benchmarks.
 struct CallReport {
   Algorithm algorithm;
   bool direct;  ///< every rank's buffers were accessed directly; false: staged, or not yet complete
@@ -251,6 +286,37 @@ class Communicator {
   /// Returns (or lets the stream go on) when every rank has called it.
   void barrier(const CallOptions& how = {});
 
+  /// A message of `count` elements to rank `to`, which receives it; `to` may be this rank itself.
+  ///
+  /// A message has a tag, 0 or above. A receive takes the first message that was sent to it from
+  /// `from` with its tag, or from any_source, or with any_tag. Type and count must be the same on
+  /// both sides: else both ranks get Error{mismatch}. Messages are independent of collectives and of
+  /// their order. They, too, throw `invalid_argument` before anything is sent (a rank that does not
+  /// exist, a negative tag, null with a count), and `peer_lost` if the peer dies, or leaves without
+  /// having done its part.
+  ///
+  /// A send returns when `data` may be changed: short messages (2 KiB; less where ranks are many)
+  /// are sent at once, up to 64 to one rank (fewer with a small TREERING_INBOX) that it has not
+  /// received; otherwise when the receiver takes them. So two ranks that first send each other a
+  /// long message wait for ever: use exchange().
+  ///
+  /// On a stream: calls of one stream come one after the other. On the host, calls on different
+  /// streams and of different threads progress side by side, whatever waits in the others; which of
+  /// two messages with one tag comes first is then not defined. On a GPU all calls of a rank run one
+  /// after the other, collectives included: what must progress together belongs in one exchange().
+  void send(const void* data, std::size_t count, DataType type, int to, int tag = 0,
+            const CallOptions& how = {});
+  /// The opposite. On a stream it returns what it was asked for; what came, exchange() tells.
+  Message receive(void* data, std::size_t count, DataType type, int from, int tag = 0,
+                  const CallOptions& how = {});
+  /// Any number of messages, which progress together: none waits for another, whatever their order
+  /// and whatever that of their peers is. Of receives that a message could match, the first takes
+  /// it; messages to one rank are sent in the order given. Returns when all are done.
+  void exchange(std::span<const Transfer> transfers, const CallOptions& how = {});
+  void exchange(std::initializer_list<Transfer> transfers, const CallOptions& how = {}) {
+    exchange(std::span(transfers.begin(), transfers.size()), how);
+  }
+
   /// Makes `bytes` at `pointer` directly accessible to all ranks until the communicator is
   /// destroyed or deregister() is called. On GPUs all ranks call it, in the same order. Returns
   /// whether access will be direct; where it cannot be (private memory of another process), calls
@@ -278,4 +344,4 @@ class Communicator {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace treering
+}  // namespace gnu::visibility("default")]]treering

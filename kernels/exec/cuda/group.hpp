@@ -30,6 +30,10 @@ class CudaGroup {
   TREERING_DEVICE void settle_stores() const {
   }  // a barrier and the leader's release order every store
 
+  TREERING_DEVICE void enter(Turnstile&) const {}  // launches of a rank run one after the other
+  TREERING_DEVICE bool try_enter(Turnstile&) const { return true; }
+  TREERING_DEVICE void leave(Turnstile&) const {}
+
   template <class T>
   TREERING_DEVICE T& shared() const {
     static_assert(sizeof(T) <= shared_bytes && alignof(T) <= shared_alignment);

@@ -47,8 +47,8 @@ void heal();
 
 /// For SimtGroup.
 struct Switches {
-  bool weak[2], no_acquire[2];  ///< by Site
-  bool barriers;                ///< barriers are watched or skipped
+  bool weak[sites], no_acquire[sites];  ///< by Site
+  bool barriers;                        ///< barriers are watched or skipped
 };
 extern Switches switches;
 /// The barrier at this place is left out. `passed`: barriers that the thread has called. Asked only

@@ -37,7 +37,10 @@ std::size_t code_of(const Launch& launch) {
 }  // namespace
 
 bool SimtEvent::done() {
-  return engine().ask([&] { return !record_ || record_->done; });
+  return engine().ask([&] {
+    if (record_ && record_->done) record_->tag.acquire();
+    return !record_ || record_->done;
+  });
 }
 
 void SimtEvent::synchronize() {

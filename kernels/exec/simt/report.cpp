@@ -48,7 +48,9 @@ std::string block_text(const Block& block) {
     else if (thread->state == State::blocked)
       blocked[{thread->barrier, thread->place.line(), thread->place.column()}].push_back(thread);
     else
-      polling[fmt::format("the {} of rank {}", name(thread->site), thread->peer)].push_back(rank);
+      polling[fmt::format("the {} of {}", name(thread->site),
+                          thread->peer < 0 ? "any rank" : fmt::format("rank {}", thread->peer))]
+          .push_back(rank);
   }
   for (const auto& [what, ranks] : polling)
     texts.push_back(fmt::format("{} {}", threads_text(ranks, "waits for", "wait for"), what));

@@ -55,7 +55,7 @@ std::unique_ptr<Recording> record(std::span<Stream> streams, const std::function
 
 Probes graph_probes() {
   Probes all;
-  for (const Kernel& kernel : catalog)
+  for (const Kernel& kernel : collective_kernels)
     all.push_back({.name = "graph." + name(kernel),
                    .question = "is the kernel exact in a graph that is replayed with other data",
                    .seconds = 20,

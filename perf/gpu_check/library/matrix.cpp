@@ -53,7 +53,7 @@ void check_kernel(Team& team, const Kernel& kernel, const Sample& sample, Findin
 
 void check_catalog(int ranks, const Sample& sample, Findings& findings) {
   Team team(ranks, most_bytes(ranks));
-  for (const Kernel& kernel : catalog) check_kernel(team, kernel, sample, findings);
+  for (const Kernel& kernel : collective_kernels) check_kernel(team, kernel, sample, findings);
 }
 
 Probe tool_probe(const char* tool, int seconds) {
@@ -73,7 +73,7 @@ Probe tool_probe(const char* tool, int seconds) {
 Probes matrix_probes() {
   Probes all;
   for (const int ranks : {2, 4, 8})
-    for (const Kernel& kernel : catalog)
+    for (const Kernel& kernel : collective_kernels)
       all.push_back({.name = fmt::format("matrix.{}.{}", ranks, name(kernel)),
                      .question = "is the kernel exact among ranks in one grid",
                      .seconds = 20,

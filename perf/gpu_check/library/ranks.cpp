@@ -30,7 +30,7 @@ std::string check_rank(const Seat& seat) {
                     static_cast<std::size_t>(seat.size));
   std::string text;
   std::uint64_t seed = 0;
-  for (const Kernel& kernel : catalog)
+  for (const Kernel& kernel : collective_kernels)
     for (const std::size_t count : counts) {
       ++seed;
       const Pattern pattern{kernel.collective, DataType::f32, ReduceOp::sum,
@@ -65,7 +65,7 @@ void check_ranks(Findings& findings, int size, bool own_gpus) {
     receive(other.socket(), text.data(), text.size());
     if (text[0] != 0) findings.fail(text.data());
   }
-  findings.number("calls", static_cast<double>(std::size(catalog) * std::size(counts)));
+  findings.number("calls", static_cast<double>(collective_kernels.size() * std::size(counts)));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ void times(int ranks, Findings& findings) {
   what.step_factor = 16;
   what.types = {DataType::f32};
   what.ops = {ReduceOp::sum};
-  for (const Kernel& kernel : catalog)
+  for (const Kernel& kernel : collective_kernels)
     if (what.collectives.empty() || what.collectives.back() != kernel.collective)
       what.collectives.push_back(kernel.collective);
   Team team(ranks, what.max_bytes);
