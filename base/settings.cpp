@@ -66,7 +66,7 @@ constexpr Variable variables[] = {
     {"TREERING_DEVICE", "`auto`, `cuda`, `host`, `simt`", "auto",
      "What runs the kernels: GPUs, the CPU, or the simulated GPU that tests use. `auto`: a GPU if there is one, else the CPU.",
      [](Settings& s, std::string_view v) { s.device = device_choice(v); }},
-    {"TREERING_ALGORITHM", "`auto`, `ring`, `tree`, `one_shot`, `two_shot`, `direct`, `dissemination`", "auto",
+    {"TREERING_ALGORITHM", "`auto`, `ring`, `tree`, `one_shot`, `two_shot`, `direct`, `dissemination`, `pairwise`", "auto",
      "The algorithm of every collective that has it; `auto`: by plan.",
      [](Settings& s, std::string_view v) {
        s.algorithm = v == "auto" ? std::nullopt : std::optional(parse_algorithm(v));

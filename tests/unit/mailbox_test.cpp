@@ -14,7 +14,7 @@
 namespace treering {
 namespace {
 
-constexpr std::size_t MiB = 1 << 20;
+constexpr std::size_t mebi = 1 << 20;
 
 MailboxLayout layout_of(std::size_t budget, int size, std::size_t slot = 0) {
   return {shape_mail(budget, size), shape_freight(budget, size, slot),
@@ -25,7 +25,7 @@ TEST(Mailbox, PartsLieBesideOneAnother) {
   struct Part {
     std::size_t begin, bytes;
   };
-  for (const std::size_t budget : {std::size_t{4096}, std::size_t{100'000}, 12 * MiB, 200 * MiB})
+  for (const std::size_t budget : {std::size_t{4096}, std::size_t{100'000}, 12 * mebi, 200 * mebi})
     for (const int size : {1, 2, 3, 16, 300}) {
       const MailboxLayout box = layout_of(budget, size, budget == 4096 ? 1000 : 0);
       std::vector<Part> parts;
@@ -64,16 +64,16 @@ TEST(Mailbox, ShapesFollowTheBudget) {
     EXPECT_EQ(mail.slots, slots) << budget << " bytes, " << size << " ranks";
     EXPECT_EQ(mail.slot_bytes, bytes) << budget << " bytes, " << size << " ranks";
   };
-  for (const int size : {1, 2, 16}) expect_mail(12 * MiB, size, 64, 2048);
-  expect_mail(12 * MiB, 300, 64, 128);
+  for (const int size : {1, 2, 16}) expect_mail(12 * mebi, size, 64, 2048);
+  expect_mail(12 * mebi, 300, 64, 128);
   expect_mail(4096, 2, 16, 64);
   expect_mail(4096, 4, 4, 64);
   expect_mail(1, 1000, 4, 64);
 }
 
 TEST(Mailbox, ThreeHundredRanksFit) {
-  const MailboxLayout box = layout_of(12 * MiB, 300);
-  EXPECT_LE(box.bytes(), 20 * MiB);  // of address space, of each rank
+  const MailboxLayout box = layout_of(12 * mebi, 300);
+  EXPECT_LE(box.bytes(), 20 * mebi);  // of address space, of each rank
 }
 
 TEST(Envelope, ComesBackFromItsWord) {
