@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "treering/export.hpp"
+
 #ifdef __CUDACC__
 #define TREERING_PORTABLE __host__ __device__
 #else
@@ -12,7 +14,7 @@
 #define TREERING_PORTABLE
 #endif
 
-namespace [[gnu::visibility("default")]] treering {
+namespace TREERING_API treering {
 
 /// Type of the elements of a buffer. The values travel between ranks and must not change.
 enum class DataType : std::uint8_t {

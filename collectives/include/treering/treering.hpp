@@ -16,9 +16,10 @@
 #include <vector>
 
 #include "treering/error.hpp"
+#include "treering/export.hpp"
 #include "treering/types.hpp"
 
-namespace [[gnu::visibility("default")]] treering {
+namespace TREERING_API treering {
 
 /// What the ranks of one communicator share at start. Made once, by anyone; passed on by the user,
 /// as 128 bytes or as text. Any process of this machine may make it, and need not stay alive.
