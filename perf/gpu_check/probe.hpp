@@ -58,8 +58,10 @@ struct OnHost {};
 int machines(OnGpu);
 int machines(OnHost);
 /// From now on the calling thread, and Treering if it has not started yet, use that one.
-void use_machine(OnGpu, int number);
-void use_machine(OnHost, int number);
+void use_gpu(int number);
+/// GPUs to be used: 0 without one, and if TREERING_DEVICE asks for the host. Throws
+/// Error{unsupported} if it asks for a GPU in vain.
+int usable_gpus();
 Probes facts_probes(OnGpu);
 Probes facts_probes(OnHost);
 Probes copy_probes(OnGpu);
