@@ -18,18 +18,18 @@ class Findings {
   explicit Findings(int descriptor) : descriptor_(descriptor) {}
 
   /// The unit is the last part of the name: hop_ns, copy_gbps.
-  void number(std::string_view name, double value);
-  void text(std::string_view name, std::string_view value);
-  void flag(std::string_view name, bool value);
+  void number(std::string_view name, double value) const;
+  void text(std::string_view name, std::string_view value) const;
+  void flag(std::string_view name, bool value) const;
   /// Something is wrong. The probe may go on; the first reason counts.
-  void fail(std::string_view reason);
+  void fail(std::string_view reason) const;
   /// There is nothing to find out here.
-  void skip(std::string_view reason);
+  void skip(std::string_view reason) const;
   /// The probe has come to its end: without this line its process has crashed.
-  void done();
+  void done() const;
 
  private:
-  void write(const std::string& line);
+  void write(const std::string& line) const;
   int descriptor_;
 };
 
