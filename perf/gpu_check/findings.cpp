@@ -21,16 +21,16 @@ std::string value_line(std::string_view name, const Value& value) {
 
 }  // namespace
 
-void Findings::number(std::string_view name, double value) { write(value_line(name, value)); }
-void Findings::text(std::string_view name, std::string_view value) {
+void Findings::number(std::string_view name, double value) const { write(value_line(name, value)); }
+void Findings::text(std::string_view name, std::string_view value) const {
   write(value_line(name, value));
 }
-void Findings::flag(std::string_view name, bool value) { write(value_line(name, value)); }
-void Findings::fail(std::string_view reason) { write(line({{"failed", reason}})); }
-void Findings::skip(std::string_view reason) { write(line({{"skipped", reason}})); }
-void Findings::done() { write(line({{"done", true}})); }
+void Findings::flag(std::string_view name, bool value) const { write(value_line(name, value)); }
+void Findings::fail(std::string_view reason) const { write(line({{"failed", reason}})); }
+void Findings::skip(std::string_view reason) const { write(line({{"skipped", reason}})); }
+void Findings::done() const { write(line({{"done", true}})); }
 
-void Findings::write(const std::string& line) {
+void Findings::write(const std::string& line) const {
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t some = ::write(descriptor_, line.data() + done, line.size() - done);
     if (some < 0 && errno != EINTR) return;  // nobody listens any more

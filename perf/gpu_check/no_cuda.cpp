@@ -5,7 +5,7 @@
 namespace treering::gpu_check {
 
 int machines(OnGpu) { return 0; }
-void use_machine(OnGpu, int /*number*/) {}
+void use_gpu(int /*number*/) {}
 Probes facts_probes(OnGpu) { return {}; }
 Probes copy_probes(OnGpu) { return {}; }
 Probes residency_probes(OnGpu) { return {}; }

@@ -18,18 +18,18 @@ class Findings {
   explicit Findings(int descriptor) : descriptor_(descriptor) {}
 
   /// The unit is the last part of the name: hop_ns, copy_gbps.
-  void number(std::string_view name, double value);
-  void text(std::string_view name, std::string_view value);
-  void flag(std::string_view name, bool value);
+  void number(std::string_view name, double value) const;
+  void text(std::string_view name, std::string_view value) const;
+  void flag(std::string_view name, bool value) const;
   /// Something is wrong. The probe may go on; the first reason counts.
-  void fail(std::string_view reason);
+  void fail(std::string_view reason) const;
   /// There is nothing to find out here.
-  void skip(std::string_view reason);
+  void skip(std::string_view reason) const;
   /// The probe has come to its end: without this line its process has crashed.
-  void done();
+  void done() const;
 
  private:
-  void write(const std::string& line);
+  void write(const std::string& line) const;
   int descriptor_;
 };
 
@@ -58,8 +58,10 @@ struct OnHost {};
 int machines(OnGpu);
 int machines(OnHost);
 /// From now on the calling thread, and Treering if it has not started yet, use that one.
-void use_machine(OnGpu, int number);
-void use_machine(OnHost, int number);
+void use_gpu(int number);
+/// GPUs to be used: 0 without one, and if TREERING_DEVICE asks for the host. Throws
+/// Error{unsupported} if it asks for a GPU in vain.
+int usable_gpus();
 Probes facts_probes(OnGpu);
 Probes facts_probes(OnHost);
 Probes copy_probes(OnGpu);

@@ -118,7 +118,8 @@ class Run {
     journal_->answered(answer);
     fmt::print("{}\n", format_line(answer, header_.gpus));
     std::fflush(stdout);
-    if (answer.findings.contains("copied_gbps")) ceiling_ = answer.findings["copied_gbps"];
+    if (answer.findings.contains("copied_gbps"))
+      ceiling_ = answer.findings["copied_gbps"].get<double>();
     answers_.push_back(answer);
     return answer;
   }
@@ -156,10 +157,11 @@ class Run {
       const Json finding = Json::parse(line, nullptr, false);
       if (!finding.is_object()) return;
       journal_->finding(probe.name, answer.gpu, finding);
-      if (finding.contains("failed")) fail(answer, finding["failed"]);
+      if (finding.contains("failed")) fail(answer, finding["failed"].get<std::string>());
       if (finding.contains("skipped") && answer.status == Status::ok)
-        skip(answer, finding["skipped"]);
-      if (finding.contains("name")) answer.findings[finding["name"]] = finding["value"];
+        skip(answer, finding["skipped"].get<std::string>());
+      if (finding.contains("name"))
+        answer.findings[finding["name"].get<std::string>()] = finding["value"];
       done = done || finding.contains("done");
     });
     judge(ending, done, how.log, answer);

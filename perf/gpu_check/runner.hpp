@@ -11,10 +11,6 @@ namespace treering::gpu_check {
 /// What this machine offers: found out by a probe too, since the driver itself may hang.
 Probe machine_probe();
 
-/// GPUs to be used: 0 without one, and if TREERING_DEVICE asks for the host. Throws
-/// Error{unsupported} if it asks for a GPU in vain.
-int usable_gpus();
-
 /// All probes of a place, in the order in which they are asked.
 Probes all_probes(bool host);
 

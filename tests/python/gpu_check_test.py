@@ -8,6 +8,7 @@ every probe, and loses no answer.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,8 @@ class Bundle(unittest.TestCase):
             folder = pathlib.Path(name) / "bundle"
             subprocess.run([sys.executable, BUNDLE, PROGRAM, folder], check=True)
             self.assertEqual({file.name for file in folder.iterdir()}, {"treering-gpu-check", "run", "README"})
+            glibc = re.search(r"glibc (\d+)\.(\d+)", (folder / "README").read_text())
+            self.assertLessEqual((int(glibc[1]), int(glibc[2])), (2, 36))
             size = sum(file.stat().st_size for file in folder.iterdir())
             self.assertLess(size, 40 << 20)
             self.assertEqual(self.libraries(folder / "treering-gpu-check"), {"libc", "libm"})

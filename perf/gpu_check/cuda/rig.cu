@@ -21,7 +21,7 @@ int machines(OnGpu) {
   return devices;
 }
 
-void use_machine(OnGpu, int number) { check(cudaSetDevice(number), "cudaSetDevice"); }
+void use_gpu(int number) { check(cudaSetDevice(number), "cudaSetDevice"); }
 
 namespace on_gpu {
 namespace {

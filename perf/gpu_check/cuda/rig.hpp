@@ -91,6 +91,7 @@ TREERING_DEVICE bool load_line(const At& at, const std::uint64_t* line, std::uin
   value = load_pair(line + 2 * part);
   torn += value.low != base + 2 * part;
   torn += value.high != (part == 7 ? flag : base + 2 * part + 1);
+  __syncwarp();  // all have read before one gives the line back
   return true;
 }
 

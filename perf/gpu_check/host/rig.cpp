@@ -19,8 +19,6 @@ int machines(OnHost) {
   return pretended == nullptr ? 1 : std::max(std::atoi(pretended), 1);
 }
 
-void use_machine(OnHost, int /*number*/) {}
-
 namespace on_host {
 namespace {
 

@@ -23,7 +23,7 @@ struct Seat {
 
 /// Every kernel, once in each size. What is wrong; empty if nothing is.
 std::string check_rank(const Seat& seat) {
-  use_machine(OnGpu{}, seat.gpu);
+  if (usable_gpus() > 0) use_gpu(seat.gpu);
   Communicator comm =
       Communicator::create(UniqueId::from_bytes(seat.id.data()), seat.size, seat.rank);
   RankMemory memory(counts[std::size(counts) - 1] * sizeof(float) *
@@ -79,7 +79,7 @@ Probes rank_process_probes() {
            .question = "are all kernels exact among processes on all GPUs",
            .seconds = 60,
            .run = [](Findings& findings) {
-             const int gpus = machines(OnGpu{}) > 0 ? machines(OnGpu{}) : machines(OnHost{});
+             const int gpus = usable_gpus() > 0 ? usable_gpus() : machines(OnHost{});
              if (gpus < 2) return findings.skip("there is one GPU");
              check_ranks(findings, gpus, true);
            }}};

@@ -45,7 +45,7 @@ double seconds_of(Team& team, int calls) {
 
 /// Calls enough to be timed; on the host few, since ranks outnumber cores there.
 int calls_for(std::size_t bytes) {
-  if (machines(OnGpu{}) == 0) return 2;
+  if (usable_gpus() == 0) return 2;
   return bytes < (std::size_t{1} << 20) ? 100 : 20;
 }
 
@@ -66,7 +66,7 @@ void time(Team& team, const perf::Case& what, Findings& findings) {
 }
 
 void times(int ranks, Findings& findings) {
-  const bool is_gpu = machines(OnGpu{}) > 0;
+  const bool is_gpu = usable_gpus() > 0;
   perf::Options what;
   what.ranks = ranks;
   what.min_bytes = 1024;

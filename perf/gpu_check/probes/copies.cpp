@@ -100,7 +100,7 @@ void host(Findings& findings) {
   findings.number("device_to_pageable_gbps", copy_gbps(rig, pageable, there, bytes, 1));
 }
 
-void peers(Findings& findings) {
+void copies_between_gpus(Findings& findings) {
   const int gpus = machines(Place{});
   if (gpus < 2) return findings.skip("there is one GPU");
   for (int a = 0; a < gpus; ++a)
@@ -125,7 +125,7 @@ Probes copy_probes(Place) {
           {.name = "copies.peers",
            .question = "what a copy between two GPUs reaches",
            .seconds = 60,
-           .run = peers},
+           .run = copies_between_gpus},
           {.name = "copies.host",
            .question = "what copies between host and GPU reach",
            .seconds = 20,

@@ -6,16 +6,16 @@
 namespace treering::gpu_check {
 namespace {
 
-constexpr std::uint64_t rounds = 50 * effort;
+constexpr std::uint64_t hop_rounds = 50 * effort;
 
 template <Raise how, Look look>
 double hop_ns(Rig& rig, std::uint64_t* words, bool remote_domain) {
   std::uint64_t* const nanos = rig.host_words(1);
   Lane lane = rig.lane();
-  const PingPong<how, look> task{words, words + line_words, nanos, 0, rounds, second_ns};
+  const PingPong<how, look> task{words, words + line_words, nanos, 0, hop_rounds, second_ns};
   rig.launch(lane, {.blocks = 2, .cooperative = true, .remote_domain = remote_domain}, task);
   if (!rig.wait(lane, 5)) throw std::runtime_error("ping-pong outlived its own time-out");
-  return static_cast<double>(load_acquire(*nanos)) / (2.0 * rounds);
+  return static_cast<double>(load_acquire(*nanos)) / (2.0 * hop_rounds);
 }
 
 template <Raise how, Look look>
@@ -52,14 +52,14 @@ double between(int here, int there) {
   Lane first = mine.lane(), second = theirs.lane();
   mine.load<Task>();
   theirs.load<Task>();
-  theirs.launch(second, {}, Task{far, near, nanos + line_words, 1, rounds, second_ns});
-  mine.launch(first, {}, Task{far, near, nanos, 0, rounds, second_ns});
+  theirs.launch(second, {}, Task{far, near, nanos + line_words, 1, hop_rounds, second_ns});
+  mine.launch(first, {}, Task{far, near, nanos, 0, hop_rounds, second_ns});
   if (!mine.wait(first, 5) || !theirs.wait(second, 5))
     throw std::runtime_error("ping-pong outlived its own time-out");
-  return static_cast<double>(load_acquire(*nanos)) / (2.0 * rounds);
+  return static_cast<double>(load_acquire(*nanos)) / (2.0 * hop_rounds);
 }
 
-void peers(Findings& findings) {
+void hops_between_gpus(Findings& findings) {
   const int gpus = machines(Place{});
   if (gpus < 2) return findings.skip("there is one GPU");
   for (int a = 0; a < gpus; ++a)
@@ -70,13 +70,15 @@ void peers(Findings& findings) {
 }  // namespace
 
 Probes hop_probes(Place) {
-  return {
-      {.name = "hops.one_device",
-       .question = "what a flag's way between two blocks costs",
-       .seconds = 25,
-       .run = one_device,
-       .each_gpu = true},
-      {.name = "hops.peers", .question = "the same between two GPUs", .seconds = 30, .run = peers}};
+  return {{.name = "hops.one_device",
+           .question = "what a flag's way between two blocks costs",
+           .seconds = 25,
+           .run = one_device,
+           .each_gpu = true},
+          {.name = "hops.peers",
+           .question = "the same between two GPUs",
+           .seconds = 30,
+           .run = hops_between_gpus}};
 }
 
 }  // namespace treering::gpu_check

@@ -33,9 +33,13 @@ struct PingPong {
 
   TREERING_DEVICE static bool await(const std::uint64_t& word, std::uint64_t value,
                                     std::uint64_t end) {
-    for (; look == Look::acquire && poll_acquire(word) < value; poll_again())
-      if (nanoseconds() > end) return false;
-    return wait_for(word, value, end);
+    if constexpr (look == Look::relaxed) {
+      return wait_for(word, value, end);
+    } else {
+      for (; poll_acquire(word) < value; poll_again())
+        if (nanoseconds() > end) return false;
+      return true;
+    }
   }
 };
 

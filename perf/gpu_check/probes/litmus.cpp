@@ -112,7 +112,7 @@ struct Elements {
 
   TREERING_DEVICE void operator()(At at) const {
     std::uint64_t wrong = 0;
-    const auto seed = static_cast<std::uint64_t>(2 * at.thread);
+    const auto seed = 2 * static_cast<std::uint64_t>(at.thread);
     std::uint64_t& credit = credits[at.thread * line_words];
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       const std::uint64_t end = nanoseconds() + second_ns;
@@ -199,7 +199,7 @@ struct Soak {
 
   void judge(Findings& findings) const {
     const auto wrong = std::accumulate(torn, torn + count, std::uint64_t{0});
-    findings.number("lines", static_cast<double>(task.rounds * count / line_threads));
+    findings.number("lines", static_cast<double>(task.rounds * (count / line_threads)));
     findings.number("torn_words", static_cast<double>(wrong));
     if (load_acquire(*task.lost) != 0) findings.fail("a flag was never seen");
   }

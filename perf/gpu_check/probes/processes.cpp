@@ -19,7 +19,7 @@ namespace treering::gpu_check {
 namespace {
 
 /// Without MPS a hop may cost a time slice, milliseconds.
-constexpr std::uint64_t rounds = 100;
+constexpr std::uint64_t process_rounds = 100;
 using Task = PingPong<Raise::release, Look::relaxed>;
 constexpr auto mps_folder = "/tmp/treering-gpu-check-mps";
 
@@ -44,7 +44,7 @@ Offer take_offer(int socket) {
 std::uint64_t play(Rig& rig, std::uint64_t* words, int side) {
   std::uint64_t* const nanos = rig.host_words(1);
   Lane lane = rig.lane();
-  rig.launch(lane, {}, Task{words, words + line_words, nanos, side, rounds, 2 * second_ns});
+  rig.launch(lane, {}, Task{words, words + line_words, nanos, side, process_rounds, 2 * second_ns});
   if (!rig.wait(lane, 15)) throw std::runtime_error("ping-pong outlived its own time-outs");
   return load_acquire(*nanos);
 }
@@ -72,7 +72,7 @@ void ping_pong(Findings& findings, Sharing how) {
   std::uint64_t theirs = 0;
   receive(second.socket(), &theirs, sizeof theirs);
   findings.flag("kernels_meet", mine != 0 && theirs != 0);
-  findings.number("hop_ns", static_cast<double>(mine) / (2.0 * rounds));
+  findings.number("hop_ns", static_cast<double>(mine) / (2.0 * process_rounds));
 }
 
 /// Memory of the second process, for as long as that lives.

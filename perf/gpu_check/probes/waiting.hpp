@@ -54,7 +54,7 @@ class Spinner {
     return true;
   }
   bool ended() const { return load_acquire(*spin_.ended) != 0; }
-  void stop() { store_release(*spin_.stop, 1); }
+  void stop() const { store_release(*spin_.stop, 1); }
   bool wait(double seconds) { return rig_.wait(lane_, seconds); }
   Lane& lane() { return lane_; }
 
