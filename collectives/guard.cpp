@@ -65,7 +65,7 @@ void Guard::check() {
   if (!broken()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) {
-    const Cause cause = find_cause();
+    const Cause cause = decode(encode(find_cause()));  // with as much of a number as others will read
     error_ = explain(cause);
     spread(cause);
   }
@@ -113,8 +113,9 @@ std::optional<Guard::Cause> Guard::known_cause() const {
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
-    if (why == Failure::mismatch)
-      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
+    if (why == Failure::mismatch)  // perhaps since an earlier call, in which this rank owed no wait
+      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer),
+                   differing_call(verdict.sequence).value_or(verdict.sequence)};
     if (why == Failure::sizes) {
       SizeConflict& conflict = own().conflict;
       store_relaxed(conflict.sender, verdict.peer);

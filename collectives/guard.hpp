@@ -45,7 +45,7 @@ class Guard {
   struct Cause {
     ErrorCode code;
     int rank;                ///< who is to blame, where that means something
-    std::uint64_t sequence;  ///< of the call, for a mismatch
+    std::uint64_t sequence;  ///< of the call, for a mismatch; reported modulo 2³²
     bool sizes = false;      ///< of what one rank sends and the other, `rank`, expects
   };
   static std::uint64_t encode(const Cause&);

@@ -9,6 +9,8 @@
 #include <latch>
 #include <optional>
 
+#include "collectives/membership.hpp"
+#include "kernels/exec/host/arena.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
 #include "tests/ranks/team.hpp"
@@ -113,6 +115,35 @@ TEST(ThousandCommunicators, MadeByProcesses) {
   job.tell_all("sweep");
   for (int r = 0; r < 2; ++r)
     expect_flat(before[static_cast<std::size_t>(r)], Resources::parse(job.hear(r)));
+}
+
+/// A rank whose start failed late writes nothing into the seat of a peer that has gone meanwhile: the memory may be
+/// somebody else's by now.
+TEST(FailedStart, LeavesThePeersSeatAlone) {
+  constexpr int size = 2;
+  const auto seat_of = [](int rank) {
+    return std::make_shared<Membership>(device(), rank, size, Options{});
+  };
+  auto mine = seat_of(0), theirs = seat_of(1);
+  const Facts facts[] = {mine->facts(), theirs->facts()};
+  mine->connect(facts, {});
+  theirs.reset();  // its start failed; and its memory is given to the next who asks
+  const std::byte* board = process_arena().base() + facts[1].board_offset;
+  const std::size_t bytes =
+      process_arena().allocation_of(facts[0].board_offset + process_arena().base())->bytes;
+  std::vector<Buffer> next;
+  const auto holds_board = [&](const Buffer& buffer) {
+    const auto* begin = buffer.as<std::byte>();
+    return begin <= board && board + bytes <= begin + buffer.bytes();
+  };
+  do next.emplace_back(bytes);
+  while (!holds_board(next.back()) && next.size() < 1000);
+  ASSERT_TRUE(holds_board(next.back()));
+
+  Membership::retire(std::move(mine));
+  for (const Buffer& buffer : next)
+    for (std::size_t i = 0; i < buffer.bytes(); ++i)
+      ASSERT_EQ(buffer.as<std::byte>()[i], std::byte{0}) << "byte " << i;
 }
 
 TEST(ManyCommunicators, StartAtOnceFromManyThreads) {
