@@ -46,7 +46,7 @@ class Guard {
     ErrorCode code;
     int rank;                ///< who is to blame, where that means something
     std::uint64_t sequence;  ///< of the call, for a mismatch; reported modulo 2³²
-    bool sizes = false;      ///< of what one rank sends and the other, `rank`, expects
+    bool sizes = false;      ///< it is the SizeConflict on `rank`'s board
   };
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);
@@ -59,6 +59,7 @@ class Guard {
   Cause find_cause();
   std::optional<Cause> known_cause() const;
   std::optional<Cause> announced_cause() const;
+  std::optional<Cause> size_conflict() const;
   std::optional<std::uint64_t> differing_call(std::uint64_t latest) const;
   bool boards_differ(std::uint64_t sequence) const;
   Error explain(const Cause&) const;

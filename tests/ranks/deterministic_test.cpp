@@ -82,7 +82,8 @@ class Deterministic : public testing::TestWithParam<int> {
   template <class Element>
   void expect_fold_in_rank_order(const Pattern& p, std::optional<Algorithm> algorithm,
                                  bool registered) {
-    SCOPED_TRACE(Case{.pattern = p, .algorithm = algorithm, .registered = registered}.text());
+    const Case one{.pattern = p, .algorithm = algorithm, .registered = registered};
+    SCOPED_TRACE(one.text());
     constexpr std::size_t width = sizeof(typename Element::Stored);
     const auto inputs = random_inputs<Element>(p);
     std::vector<Guarded> in, out;

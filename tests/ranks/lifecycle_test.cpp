@@ -120,25 +120,23 @@ TEST(ThousandCommunicators, MadeByProcesses) {
 /// A rank whose start failed late writes nothing into the seat of a peer that has gone meanwhile: the memory may be
 /// somebody else's by now.
 TEST(FailedStart, LeavesThePeersSeatAlone) {
-  constexpr int size = 2;
   const auto seat_of = [](int rank) {
-    return std::make_shared<Membership>(device(), rank, size, Options{});
+    return std::make_shared<Membership>(device(), rank, 2, Options{});
   };
   auto mine = seat_of(0), theirs = seat_of(1);
   const Facts facts[] = {mine->facts(), theirs->facts()};
   mine->connect(facts, {});
   theirs.reset();  // its start failed; and its memory is given to the next who asks
-  const std::byte* board = process_arena().base() + facts[1].board_offset;
-  const std::size_t bytes =
-      process_arena().allocation_of(facts[0].board_offset + process_arena().base())->bytes;
+  const std::byte* farewells = process_arena().base() + facts[1].board_offset + sizeof(Board);
   std::vector<Buffer> next;
-  const auto holds_board = [&](const Buffer& buffer) {
+  const auto holds_farewells = [&](const Buffer& buffer) {
     const auto* begin = buffer.as<std::byte>();
-    return begin <= board && board + bytes <= begin + buffer.bytes();
+    return begin <= farewells && farewells + 2 * sizeof(std::uint64_t) <= begin + buffer.bytes();
   };
-  do next.emplace_back(bytes);
-  while (!holds_board(next.back()) && next.size() < 1000);
-  ASSERT_TRUE(holds_board(next.back()));
+  do {
+    next.emplace_back(4096);
+  } while (!holds_farewells(next.back()) && next.size() < 10'000);
+  ASSERT_TRUE(holds_farewells(next.back()));
 
   Membership::retire(std::move(mine));
   for (const Buffer& buffer : next)
