@@ -17,6 +17,7 @@ namespace treering {
 namespace {
 
 constexpr std::string_view prefix = "TREERING_";
+constexpr std::string_view of_tests = "TREERING_TEST_";  // which the library does not look at
 
 /// Thrown by readers, which know neither the variable nor its valid values.
 struct NotUnderstood {};
@@ -178,7 +179,7 @@ Settings parse_settings(const Environment& environment) {
 std::vector<std::string> unknown_settings(const Environment& environment) {
   std::vector<std::string> warnings;
   for (const auto& [name, value] : environment)
-    if (name.starts_with(prefix) && find_variable(name) == nullptr)
+    if (name.starts_with(prefix) && !name.starts_with(of_tests) && find_variable(name) == nullptr)
       warnings.push_back(
           fmt::format("There is no environment variable {}; it is ignored. Similar names: {}.",
                       name, fmt::join(names_like(name), ", ")));

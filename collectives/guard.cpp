@@ -65,7 +65,8 @@ void Guard::check() {
   if (!broken()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) {
-    const Cause cause = find_cause();
+    const Cause cause =
+        decode(encode(find_cause()));  // with as much of a number as others will read
     error_ = explain(cause);
     spread(cause);
   }
@@ -114,20 +115,16 @@ std::optional<Guard::Cause> Guard::known_cause() const {
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
-    if (why == Failure::mismatch)
-      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
-    if (why == Failure::sizes) {
-      Misfit& misfit = own().misfit;
-      store_relaxed(misfit.sender, verdict.peer);
-      store_relaxed(misfit.sent_bytes, verdict.theirs);
-      store_relaxed(misfit.expected_bytes, verdict.ours);
-      return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
-    }
+    if (why == Failure::mismatch)  // perhaps since an earlier call, in which this rank owed no wait
+      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer),
+                   differing_call(verdict.sequence).value_or(verdict.sequence)};
+    if (why == Failure::sizes) return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
     if (!suspicious) continue;
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
   }
   if (const auto announced = announced_cause()) return announced;
+  if (const auto conflict = size_conflict()) return conflict;
   if (const int peer = lost_; peer >= 0) return Cause{ErrorCode::peer_lost, peer, 0};
   for (const Verdict& verdict : verdicts_)
     if (static_cast<Failure>(load_acquire(verdict.failure)) == Failure::peer_closed)
@@ -151,6 +148,17 @@ std::optional<Guard::Cause> Guard::misfit() const {
     const Board* theirs = board(r);
     if (theirs != nullptr && load_acquire(theirs->misfit.valid) != 0)
       return Cause{ErrorCode::mismatch, r, 0};
+  }
+  return std::nullopt;
+}
+
+/// What a peer's kernels found, whose host has not looked.
+std::optional<Guard::Cause> Guard::size_conflict() const {
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    if (theirs == nullptr || load_acquire(theirs->failed.value) == 0) continue;
+    if (const std::uint64_t call = load_relaxed(theirs->conflict.call); call != 0)
+      return Cause{ErrorCode::mismatch, r, call, true};
   }
   return std::nullopt;
 }
@@ -204,16 +212,17 @@ Error Guard::explain_sizes(const Cause& cause) const {
   Descriptor call{};
   read(*finder, cause.sequence, call);
   const std::size_t element = size_of(call.type);
-  const auto sender = static_cast<int>(load_relaxed(finder->misfit.sender));
+  const SizeConflict& conflict = finder->conflict;
+  const auto sender = static_cast<int>(load_relaxed(conflict.sender));
+  const auto receiver = static_cast<int>(load_relaxed(conflict.receiver));
   return {ErrorCode::mismatch,
           fmt::format(
               "call {}: {}: rank {} sends {} elements of {} to rank {}, which expects {}. What a "
               "rank sends to another must be what that one expects to receive. This "
               "communicator is broken; correct the program, or create a new one.",
-              cause.sequence, name(call.collective), sender,
-              load_relaxed(finder->misfit.sent_bytes) / element, name(call.type), cause.rank,
-              load_relaxed(finder->misfit.expected_bytes) / element),
-          {sender, cause.rank}};
+              cause.sequence, name(call.collective), sender, load_relaxed(conflict.sent) / element,
+              name(call.type), receiver, load_relaxed(conflict.expected) / element),
+          {sender, receiver}};
 }
 
 Error Guard::explain_misfit(int receiver) const {

@@ -45,9 +45,9 @@ class Guard {
   struct Cause {
     ErrorCode code;
     int rank;  ///< who is to blame, where that means something
-    /// Of the call, for a mismatch; 0: of a message, which stands on that rank's board.
+    /// Of the call, for a mismatch, reported modulo 2³²; 0: of a message, the Misfit on that rank's board.
     std::uint64_t sequence;
-    bool sizes = false;  ///< of what one rank sends and the other, `rank`, expects
+    bool sizes = false;  ///< it is the SizeConflict on `rank`'s board
   };
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);
@@ -61,6 +61,7 @@ class Guard {
   std::optional<Cause> known_cause() const;
   std::optional<Cause> announced_cause() const;
   std::optional<Cause> misfit() const;
+  std::optional<Cause> size_conflict() const;
   std::optional<std::uint64_t> differing_call(std::uint64_t latest) const;
   bool boards_differ(std::uint64_t sequence) const;
   Error explain(const Cause&) const;

@@ -105,18 +105,28 @@ class Call {
     group_.acquire(site, flag);
   }
 
-  /// By the leader: the call has failed because of `peer`; `theirs` and `ours`: bytes that do not match.
-  TREERING_DEVICE void fail(Failure why, int peer, std::uint64_t theirs = 0,
-                            std::uint64_t ours = 0) {
+  /// By the leader: the call has failed because of `peer`.
+  TREERING_DEVICE void fail(Failure why, int peer) {
     ok_ = false;
     store_relaxed(*view_.broken, sequence_);
     Verdict& verdict = view_.verdicts[group_.block()];
     verdict.peer = static_cast<std::uint64_t>(peer);
     verdict.sequence = sequence_;
-    verdict.theirs = theirs;
-    verdict.ours = ours;
     store_release(verdict.failure, static_cast<std::uint64_t>(why));
     store_release(view_.board->failed.value, 1);
+  }
+
+  /// The same because one of the two sends so many bytes, and the other expects so many. Everybody can read it, since
+  /// nobody else knows. All blocks find the same.
+  TREERING_DEVICE void fail_of_sizes(int peer, int sender, std::uint64_t sent,
+                                     std::uint64_t expected) {
+    SizeConflict& conflict = view_.board->conflict;
+    store_relaxed(conflict.sender, static_cast<std::uint64_t>(sender));
+    store_relaxed(conflict.receiver, static_cast<std::uint64_t>(sender == peer ? rank() : peer));
+    store_relaxed(conflict.sent, sent);
+    store_relaxed(conflict.expected, expected);
+    store_relaxed(conflict.call, sequence_);
+    fail(Failure::sizes, peer);
   }
 
   /// For the report: whether buffers are accessed directly.

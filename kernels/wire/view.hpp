@@ -28,8 +28,7 @@ struct alignas(line_bytes) Verdict {
   std::uint64_t failure;  ///< a Failure
   std::uint64_t peer;
   std::uint64_t sequence;
-  std::uint64_t direct;        ///< 1: the latest call accessed the ranks' buffers directly
-  std::uint64_t theirs, ours;  ///< bytes that the peer sends, and that we expect, if they differ
+  std::uint64_t direct;  ///< 1: the latest call accessed the ranks' buffers directly
 };
 
 inline constexpr int region_count = 16;

@@ -35,11 +35,25 @@ class Wire {
     if (call_.ok() && post.word != call_.word()) call_.fail(Failure::mismatch, peer_);
   }
 
-  /// The message that has come must have that many bytes.
-  TREERING_DEVICE void expect(std::size_t bytes) {
+  /// Tells the peer how many bytes it is to get and to bring, and where this rank's ends of both lie. Nothing else
+  /// is in such a message.
+  TREERING_DEVICE void offer(std::uint64_t sent, std::uint64_t expected, Reference input,
+                             Reference output) {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    const std::uint64_t theirs = next_post().bytes;
-    if (theirs != bytes) call_.fail(Failure::sizes, peer_, theirs, bytes);
+    memcpy(next_to_send().payload, &expected, sizeof expected);
+    post(sent, input, output);
+  }
+
+  /// The offer that has come must fit this rank's, or one of the two would write beyond the other's memory.
+  TREERING_DEVICE void require_fit(std::uint64_t sent, std::uint64_t expected) {
+    if (!call_.group().is_leader() || !call_.ok()) return;
+    const Post& theirs = next_post();
+    std::uint64_t they_expect;
+    memcpy(&they_expect, theirs.payload, sizeof they_expect);
+    if (theirs.bytes != expected)
+      call_.fail_of_sizes(peer_, peer_, theirs.bytes, expected);
+    else if (they_expect != sent)
+      call_.fail_of_sizes(peer_, call_.rank(), sent, they_expect);
   }
 
   /// The peer has released everything that was posted to it.
@@ -63,7 +77,7 @@ class Wire {
   /// References are for messages that offer this rank's buffers to the peer.
   TREERING_DEVICE void post(std::size_t bytes, Reference input = 0, Reference output = 0) {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    Post& post = edge_.to.posts[edge_.sent & (call_.view().shape.slots - 1)];
+    Post& post = next_to_send();
     post.word = call_.word();
     post.bytes = bytes;
     post.input = input;
@@ -79,6 +93,10 @@ class Wire {
   /// The post of the message that is to be released next.
   TREERING_DEVICE const Post& next_post() const {
     return edge_.from.posts[edge_.received & (call_.view().shape.slots - 1)];
+  }
+
+  TREERING_DEVICE Post& next_to_send() const {
+    return edge_.to.posts[edge_.sent & (call_.view().shape.slots - 1)];
   }
 
   /// Where the peer's memory lies in which that reference was made.
