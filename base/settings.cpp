@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <numeric>
 #include <string_view>
 
@@ -16,6 +17,7 @@ namespace treering {
 namespace {
 
 constexpr std::string_view prefix = "TREERING_";
+constexpr std::string_view of_tests = "TREERING_TEST_";  // which the library does not look at
 
 /// Thrown by readers, which know neither the variable nor its valid values.
 struct NotUnderstood {};
@@ -33,6 +35,10 @@ std::size_t size(std::string_view text, std::size_t least, std::size_t most = SI
   const std::size_t bytes = parse_size(text);
   if (bytes < least || bytes > most) throw NotUnderstood{};
   return bytes;
+}
+
+std::optional<int> number_or_none(std::string_view text, int least) {
+  return text == "none" ? std::nullopt : std::optional(number(text, least, INT_MAX));
 }
 
 DeviceChoice device_choice(std::string_view text) {
@@ -61,7 +67,7 @@ constexpr Variable variables[] = {
     {"TREERING_DEVICE", "`auto`, `cuda`, `host`, `simt`", "auto",
      "What runs the kernels: GPUs, the CPU, or the simulated GPU that tests use. `auto`: a GPU if there is one, else the CPU.",
      [](Settings& s, std::string_view v) { s.device = device_choice(v); }},
-    {"TREERING_ALGORITHM", "`auto`, `ring`, `tree`, `one_shot`, `two_shot`, `direct`, `dissemination`", "auto",
+    {"TREERING_ALGORITHM", "`auto`, `ring`, `tree`, `one_shot`, `two_shot`, `direct`, `dissemination`, `pairwise`", "auto",
      "The algorithm of every collective that has it; `auto`: by plan.",
      [](Settings& s, std::string_view v) {
        s.algorithm = v == "auto" ? std::nullopt : std::optional(parse_algorithm(v));
@@ -87,6 +93,14 @@ constexpr Variable variables[] = {
     {"TREERING_START_TIMEOUT", "seconds, 1 to 86400", "120",
      "How long a rank waits at start for the others.",
      [](Settings& s, std::string_view v) { s.start_timeout = std::chrono::seconds(number(v, 1, 86400)); }},
+    {"TREERING_RANK", "`none`, or a whole number", "none",
+     "This process's rank, for `create_from_environment`; comes before what a launcher says. With `TREERING_SIZE` and `TREERING_ID`.",
+     [](Settings& s, std::string_view v) { s.rank = number_or_none(v, 0); }},
+    {"TREERING_SIZE", "`none`, or a number from 1", "none", "The number of ranks, with `TREERING_RANK`.",
+     [](Settings& s, std::string_view v) { s.size = number_or_none(v, 1); }},
+    {"TREERING_ID", "any words", "none",
+     "Words that all ranks of a job share and no other job has; `none`: what the launcher calls the job.",
+     [](Settings& s, std::string_view v) { s.id = v == "none" ? "" : v; }},
     {"TREERING_LOG", "`error`, `warn`, `info`, `debug`", "warn", "The least important lines that are logged, on stderr.",
      [](Settings& s, std::string_view v) { s.log = log_level(v); }},
     {"TREERING_SIMT_SEED", "a whole number", "1",
@@ -168,7 +182,7 @@ Settings parse_settings(const Environment& environment) {
 std::vector<std::string> unknown_settings(const Environment& environment) {
   std::vector<std::string> warnings;
   for (const auto& [name, value] : environment)
-    if (name.starts_with(prefix) && find_variable(name) == nullptr)
+    if (name.starts_with(prefix) && !name.starts_with(of_tests) && find_variable(name) == nullptr)
       warnings.push_back(
           fmt::format("There is no environment variable {}; it is ignored. Similar names: {}.",
                       name, fmt::join(names_like(name), ", ")));

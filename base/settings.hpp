@@ -31,6 +31,8 @@ struct Settings {
   std::optional<WireType> wire;
   bool deterministic;
   std::chrono::milliseconds start_timeout;
+  std::optional<int> rank, size;  ///< of a job that was started by hand
+  std::string id;                 ///< what names that job; empty: by the launcher
   LogLevel log;
   std::uint64_t simt_seed;
   int simt_threads;

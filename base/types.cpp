@@ -61,12 +61,14 @@ constexpr Names<Collective> collective_names[] = {
     {Collective::gather, {"gather"}},
     {Collective::scatter, {"scatter"}},
     {Collective::barrier, {"barrier"}},
+    {Collective::point_to_point, {"point_to_point"}},
 };
 
 constexpr Names<Algorithm> algorithm_names[] = {
     {Algorithm::ring, {"ring"}},         {Algorithm::tree, {"tree"}},
     {Algorithm::one_shot, {"one_shot"}}, {Algorithm::two_shot, {"two_shot"}},
     {Algorithm::direct, {"direct"}},     {Algorithm::dissemination, {"dissemination"}},
+    {Algorithm::pairwise, {"pairwise"}},
 };
 
 constexpr Names<WireType> wire_type_names[] = {
@@ -122,7 +124,7 @@ ReduceOp parse_reduce_op(std::string_view text) {
   return parse<ReduceOp>("reduction", reduce_op_names, text);
 }
 Collective parse_collective(std::string_view text) {
-  return parse<Collective>("collective", collective_names, text);
+  return parse<Collective>("collective", std::span(collective_names).first(collectives), text);
 }
 Algorithm parse_algorithm(std::string_view text) {
   return parse<Algorithm>("algorithm", algorithm_names, text);

@@ -7,7 +7,9 @@
 The rules, for every architecture:
   - no spills and no stack: a first launch that needs more local memory than there is waits for running
     kernels, which may be waiting for it;
-  - a block's registers fit an SM;
+  - launch bounds are those of the launches, and an SM holds at least one such block by its registers, threads
+    and shared memory: grids are planned as many blocks as run at the same time, because blocks wait for each
+    other;
   - no non-coherent load, no read-modify-write, no sequentially consistent fence in the PTX: peers write what
     kernels read, flags have one writer, and the fence is paid for at every poll.
 """
@@ -17,10 +19,35 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
-REGISTERS_OF_AN_SM = 65536
+ROOT = pathlib.Path(__file__).parent.parent
+TYPES = ROOT / "base/include/treering/types.hpp"
+LAUNCH = ROOT / "kernels/exec/cuda/launch.hpp"
+BLOCK_THREADS = int(re.search(r"block_threads = (\d+);", LAUNCH.read_text()).group(1))
+
+
+class Limits(NamedTuple):
+    """What an SM offers to its blocks (CUDA programming guide, compute capabilities)."""
+
+    threads: int
+    shared: int  # bytes
+    blocks: int
+    registers: int = 65536
+
+
+LIMITS = {
+    "sm_80": Limits(threads=2048, shared=164 << 10, blocks=32),
+    "sm_86": Limits(threads=1536, shared=100 << 10, blocks=16),
+    "sm_89": Limits(threads=1536, shared=100 << 10, blocks=24),
+    "sm_90": Limits(threads=2048, shared=228 << 10, blocks=32),
+    "sm_100": Limits(threads=2048, shared=228 << 10, blocks=32),
+    "sm_103": Limits(threads=2048, shared=228 << 10, blocks=32),
+    "sm_120": Limits(threads=1536, shared=100 << 10, blocks=24),
+}
 REGISTER_GRANULE = 8  # per thread
-TYPES = pathlib.Path(__file__).parent.parent / "base/include/treering/types.hpp"
+WARP_GRANULE = 4  # registers are given to so many warps at once
+SYSTEM_SHARED = 1024  # of each block
 
 # At the start of a PTX instruction, which may have a predicate.
 FORBIDDEN = {
@@ -66,18 +93,81 @@ def threads_of_entries(ptx: str) -> dict[tuple[str, str], int]:
     return {(architecture, symbol): int(threads) for symbol, threads in re.findall(pattern, ptx)}
 
 
+class Function(NamedTuple):
+    """One function as ptxas reports it; registers and shared memory of entries only."""
+
+    architecture: str
+    symbol: str
+    stack: int
+    spills: int
+    registers: int | None
+    shared: int
+
+
 def functions_of_report(report: str):
-    """Yields (architecture, symbol, stack, spills, registers) of every function; registers of entries only."""
     compiling = re.split(r"Compiling entry function '(\w+)' for '(\w+)'", report)
     for symbol, architecture, text in zip(compiling[1::3], compiling[2::3], compiling[3::3]):
         registers = int(re.search(r"Used (\d+) registers", text).group(1))
+        shared = re.search(r"(\d+) bytes smem", text)
         functions = re.findall(
             r"Function properties for (\S+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+)", text
         )
         for function, stack, stores, loads in functions:
-            yield architecture, function, int(stack), int(stores) + int(loads), (
-                registers if function == symbol else None
+            is_entry = function == symbol
+            yield Function(
+                architecture,
+                function,
+                int(stack),
+                int(stores) + int(loads),
+                registers if is_entry else None,
+                int(shared.group(1)) if is_entry and shared else 0,
             )
+
+
+def blocks_of_an_sm(limits: Limits, threads: int, registers: int, shared: int) -> int:
+    """How many blocks run on an SM at the same time."""
+    warps = -(-threads // 32)
+    warps = -(-warps // WARP_GRANULE) * WARP_GRANULE
+    each = -(-registers // REGISTER_GRANULE) * REGISTER_GRANULE
+    return min(
+        limits.blocks,
+        limits.threads // threads,
+        limits.registers // (warps * 32 * each),
+        limits.shared // (shared + SYSTEM_SHARED),
+    )
+
+
+def wrong_with(function: Function, threads: int) -> list[str]:
+    """What is wrong with one function; empty if nothing is. `threads`: its launch bounds, 0 without."""
+    where = f"{readable(function.symbol)} for {function.architecture}"
+    wrong = []
+    if function.stack or function.spills:
+        wrong.append(f"{where}: {function.stack} bytes of stack, {function.spills} of spills")
+    if function.registers is None:
+        return wrong
+    limits = LIMITS.get(function.architecture)
+    if not threads:
+        wrong.append(f"{where}: no launch bounds")
+    elif threads != BLOCK_THREADS:
+        wrong.append(f"{where}: launch bounds of {threads} threads, but it is launched with {BLOCK_THREADS}")
+    elif limits is None:
+        wrong.append(f"{where}: what an SM of {function.architecture} offers is not in LIMITS")
+    elif blocks_of_an_sm(limits, threads, function.registers, function.shared) < 1:
+        wrong.append(f"{where}: an SM cannot hold a block of {threads} threads × {function.registers} registers")
+    return wrong
+
+
+def print_row(function: Function, threads: int) -> None:
+    limits = LIMITS.get(function.architecture)
+    blocks = (
+        blocks_of_an_sm(limits, threads, function.registers, function.shared)
+        if limits and threads and function.registers
+        else ""
+    )
+    print(
+        f"{readable(function.symbol):36} {function.architecture:8} {function.registers or '':>9} {threads or '':>7}"
+        f" {function.shared or '':>6} {blocks:>9} {function.stack:5} {function.spills:6}"
+    )
 
 
 def check(folder: pathlib.Path) -> list[str]:
@@ -92,21 +182,15 @@ def check(folder: pathlib.Path) -> list[str]:
     if not threads:
         wrong.append(f"no kernels in the PTX files of {folder}")
 
-    print(f"{'kernel':32} {'for':8} {'registers':>9} {'threads':>7} {'stack':>5} {'spills':>6}")
+    print(
+        f"{'kernel':36} {'for':8} {'registers':>9} {'threads':>7} {'shared':>6} {'blocks/SM':>9}"
+        f" {'stack':>5} {'spills':>6}"
+    )
     rows = sorted(set(functions_of_report((folder / "ptxas.log").read_text())), key=str)
-    for architecture, symbol, stack, spills, registers in rows:
-        kernel = readable(symbol)
-        count = threads.get((architecture, symbol), 0)
-        print(f"{kernel:32} {architecture:8} {registers or '':>9} {count or '':>7} {stack:5} {spills:6}")
-        if stack or spills:
-            wrong.append(f"{kernel} for {architecture}: {stack} bytes of stack, {spills} of spills")
-        if registers is None:
-            continue
-        if not count:
-            wrong.append(f"{kernel} for {architecture}: no launch bounds")
-        whole = -(-registers // REGISTER_GRANULE) * REGISTER_GRANULE
-        if whole * count > REGISTERS_OF_AN_SM:
-            wrong.append(f"{kernel} for {architecture}: a block needs {whole * count} registers")
+    for function in rows:
+        count = threads.get((function.architecture, function.symbol), 0)
+        print_row(function, count)
+        wrong += wrong_with(function, count)
     if not rows:
         wrong.append(f"nothing in {folder / 'ptxas.log'}")
     return wrong

@@ -55,6 +55,7 @@ Extents extents_of(const Arguments& args, bool root) {
     case Collective::scatter:
       return {root ? all : none, one};
     case Collective::barrier:
+    case Collective::point_to_point:  // its messages are checked one by one
       return {none, none};
   }
   return {none, none};

@@ -1,88 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
-#include "base/log.hpp"
-#include "base/settings.hpp"
 #include "collectives/access.hpp"
 #include "collectives/arguments.hpp"
 #include "collectives/launch_group.hpp"
 #include "collectives/membership.hpp"
 #include "collectives/state.hpp"
 #include "collectives/stream.hpp"
-#include "kernels/exec/host/arena.hpp"
 #include "kernels/ops/scale.hpp"
 #include "plan/choice.hpp"
 #include "plan/neighbours.hpp"
-#include "transport/rendezvous/exchange.hpp"
-#include "transport/rendezvous/invitation.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
 namespace {
-
-void check_place(int world_size, int rank, const Options& options) {
-  const int most = device().most_ranks();
-  if (world_size < 1 || world_size > most)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`world_size` = {}; a communicator on one machine has 1 to {} ranks",
-                            world_size, most));
-  if (rank < 0 || rank >= world_size)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`rank` = {}, but `world_size` is {}: ranks go from 0 to {}", rank,
-                            world_size, world_size - 1),
-                {rank});
-  if (options.wire && static_cast<int>(*options.wire) >= wire_types)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("`options.wire` = {} is not a WireType", static_cast<int>(*options.wire)),
-        {rank});
-  if (options.algorithm && static_cast<int>(*options.algorithm) >= algorithms)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`options.algorithm` = {} is not an Algorithm",
-                            static_cast<int>(*options.algorithm)),
-                {rank});
-}
-
-std::span<const std::byte> bytes_of(const Facts& facts) {
-  return std::as_bytes(std::span(&facts, 1));
-}
-
-std::vector<Facts> gather_facts(Exchange& exchange, const Facts& mine) {
-  std::vector<Facts> facts;
-  for (const std::vector<std::byte>& bytes : exchange.all_gather(bytes_of(mine))) {
-    if (bytes.size() != sizeof(Facts))
-      throw Error(ErrorCode::mismatch,
-                  fmt::format("rank {} runs another version of Treering than rank 0", facts.size()),
-                  {static_cast<int>(facts.size())});
-    std::memcpy(&facts.emplace_back(), bytes.data(), sizeof(Facts));
-  }
-  return facts;
-}
-
-/// Whether a rank is the first of its process, which speaks for all of them.
-bool first_of_process(std::span<const Facts> facts, int rank) {
-  const ProcessIdentity& process = facts[static_cast<std::size_t>(rank)].process;
-  const auto first =
-      std::ranges::find_if(facts, [&](const Facts& f) { return same_process(f.process, process); });
-  return first - facts.begin() == rank;
-}
-
-void connect(Membership& seat, Exchange& exchange) {
-  const std::vector<Facts> facts = gather_facts(exchange, seat.facts());
-  const bool one_process = std::ranges::all_of(
-      facts, [&](const Facts& f) { return same_process(f.process, facts[0].process); });
-  std::vector<UniqueFd> arenas;
-  if (!one_process) {
-    const bool first = first_of_process(facts, seat.rank());
-    arenas = exchange.all_gather_descriptors(first ? process_arena().descriptor() : -1);
-  }
-  seat.connect(facts, std::move(arenas));
-}
 
 /// Whether peers may read this rank's input and write into its output.
 bool may_share(const Arguments& args) {
@@ -108,44 +42,10 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-Communicator Communicator::create(const UniqueId& id, int world_size, int rank,
-                                  const Options& options) {
-  check_place(world_size, rank, options);
-  Device& machine = device();
-  Exchange exchange = Exchange::join(Invitation::from_bytes(id.bytes()), world_size, rank,
-                                     settings().start_timeout);
-  try {
-    auto seat = std::make_shared<Membership>(machine, rank, world_size, options);
-    connect(*seat, exchange);
-    Communicator rank_of_it(std::make_shared<State>(std::move(seat)));
-    exchange.barrier();  // on a GPU, what is made after this may wait for a peer's kernel
-    rank_of_it.state_->seat->start();
-    return rank_of_it;
-  } catch (const Error& error) {
-    exchange.fail(error);
-    throw;
-  }
-}
-
-std::vector<Communicator> Communicator::create_local(int world_size, const Options& options) {
-  check_place(world_size, 0, options);
-  std::vector<std::shared_ptr<Membership>> seats;
-  std::vector<Facts> facts;
-  for (int rank = 0; rank < world_size; ++rank) {
-    seats.push_back(std::make_shared<Membership>(device(), rank, world_size, options));
-    facts.push_back(seats.back()->facts());
-  }
-  std::vector<Communicator> all;
-  for (auto& seat : seats) {
-    seat->connect(facts, {});
-    all.push_back(Communicator(std::make_shared<State>(seat)));
-  }
-  for (auto& seat : seats) seat->start();
-  return all;
-}
-
 int Communicator::rank() const noexcept { return state_->seat->rank(); }
 int Communicator::size() const noexcept { return state_->seat->size(); }
+int Communicator::local_rank() const noexcept { return state_->seat->local_rank(); }
+int Communicator::local_size() const noexcept { return state_->seat->local_size(); }
 
 /// How a call will be done; the parts are still missing.
 Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) const {
@@ -187,22 +87,31 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   launch.args.streaming = choice.streaming;
   return launch;
 }
-void Communicator::State::enqueue(const Launch& launch, Stream& stream) {
-  if (LaunchGroup::State* group = LaunchGroup::State::current()) {
-    group->add(shared_from_this(), stream.state_->queue, launch);
-  } else {
-    Queue& queue = *stream.state_->queue;
-    follow_latest(queue);
-    queue.launch(launch);
-    queue.record(*latest);
-  }
-  stream.state_->note(guard);
+
+void Communicator::State::enqueue(const Launch& launch, Stream& stream,
+                                  std::shared_ptr<Parcel> parcel) {
+  stream.state_->note(guard, parcel);
+  if (LaunchGroup::State* group = LaunchGroup::State::current())
+    return group->add({shared_from_this(), stream.state_->queue, launch, std::move(parcel)});
+  Queue& queue = *stream.state_->queue;
+  follow_latest(queue, launch);
+  queue.launch(launch);
+  record(queue, launch, std::move(parcel));
 }
 
 /// What comes next in a queue waits for the latest call in another: both use the same wires.
-void Communicator::State::follow_latest(Queue& queue) {
+void Communicator::State::follow_latest(Queue& queue, const Launch& launch) {
+  if (!is_ordered(launch)) return;
   if (latest_queue != nullptr && latest_queue != &queue) queue.wait(*latest);
   latest_queue = &queue;
+}
+
+void Communicator::State::record(Queue& queue, const Launch& launch,
+                                 std::shared_ptr<Parcel> parcel) {
+  if (is_ordered(launch)) queue.record(*latest);
+  if (parcel == nullptr) return;
+  queue.record(parcel->event());
+  post_room.sent(std::move(parcel));
 }
 
 void Communicator::State::run(const Launch& launch) {
@@ -210,8 +119,10 @@ void Communicator::State::run(const Launch& launch) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("rank {}: a call in a LaunchGroup needs a stream", seat->rank()),
                 {seat->rank()});
-  if (latest_queue != nullptr) latest->synchronize();
-  latest_queue = nullptr;
+  if (is_ordered(launch)) {
+    if (latest_queue != nullptr) latest->synchronize();
+    latest_queue = nullptr;
+  }
   seat->device().run(launch);
   guard->check();
 }
@@ -220,8 +131,7 @@ void Communicator::State::run(const Launch& launch) {
 void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
   const bool in = !args.input_parts.counts.empty(), out = !args.output_parts.counts.empty();
   if (!in && !out) return;
-  if (!tables) tables.emplace(seat->device(), seat->size());
-  const PartTables::Table table = tables->next(*latest);
+  const PartTables::Table table = tables.next(*latest);
   if (in) {
     write_chunks(args.input_parts, table.input);
     launch.args.input_parts = table.input;
@@ -235,7 +145,7 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
 }
 
 /// Sees to the memory that the call's messages need.
-void Communicator::State::back(const Descriptor& call) {
+void Communicator::State::back_wires(const Descriptor& call) {
   try {
     for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
                        [&](int peer) { seat->back(peer, call.wire); });
@@ -250,7 +160,7 @@ void Communicator::State::call(const Arguments& wanted, const CallOptions& how) 
   Launch launch = plan(args, how);
   const std::lock_guard lock(mutex);
   guard->check();
-  back(launch.args.call);
+  back_wires(launch.args.call);
   add_parts(args, launch);
   launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;

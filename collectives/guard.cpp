@@ -67,7 +67,8 @@ void Guard::check() {
   if (!broken()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) {
-    const Cause cause = find_cause();
+    const Cause cause =
+        decode(encode(find_cause()));  // with as much of a number as others will read
     error_ = explain(cause);
     spread(cause);
   }
@@ -112,23 +113,20 @@ Guard::Cause Guard::find_cause() {
 }
 
 std::optional<Guard::Cause> Guard::known_cause() const {
+  if (const auto cause = misfit()) return cause;
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
-    if (why == Failure::mismatch)
-      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), verdict.sequence};
-    if (why == Failure::sizes) {
-      SizeConflict& conflict = own().conflict;
-      store_relaxed(conflict.sender, verdict.peer);
-      store_relaxed(conflict.sent, verdict.theirs);
-      store_relaxed(conflict.expected, verdict.ours);
-      return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
-    }
+    if (why == Failure::mismatch)  // perhaps since an earlier call, in which this rank owed no wait
+      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer),
+                   differing_call(verdict.sequence).value_or(verdict.sequence)};
+    if (why == Failure::sizes) return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
     if (!suspicious) continue;
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
   }
   if (const auto announced = announced_cause()) return announced;
+  if (const auto conflict = size_conflict()) return conflict;
   if (const int peer = lost_; peer >= 0) return Cause{ErrorCode::peer_lost, peer, 0};
   for (const Verdict& verdict : verdicts_)
     if (static_cast<Failure>(load_acquire(verdict.failure)) == Failure::peer_closed)
@@ -142,6 +140,27 @@ std::optional<Guard::Cause> Guard::announced_cause() const {
     const Board* theirs = board(r);
     const std::uint64_t word = theirs != nullptr ? load_acquire(theirs->cause.value) : 0;
     if (word != 0) return decode(word);
+  }
+  return std::nullopt;
+}
+
+/// A message that a receive could not take.
+std::optional<Guard::Cause> Guard::misfit() const {
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    if (theirs != nullptr && load_acquire(theirs->misfit.valid) != 0)
+      return Cause{ErrorCode::mismatch, r, 0};
+  }
+  return std::nullopt;
+}
+
+/// What a peer's kernels found, whose host has not looked.
+std::optional<Guard::Cause> Guard::size_conflict() const {
+  for (int r = 0; r < size(); ++r) {
+    const Board* theirs = board(r);
+    if (theirs == nullptr || load_acquire(theirs->failed.value) == 0) continue;
+    if (const std::uint64_t call = load_relaxed(theirs->conflict.call); call != 0)
+      return Cause{ErrorCode::mismatch, r, call, true};
   }
   return std::nullopt;
 }
@@ -170,6 +189,7 @@ bool Guard::boards_differ(std::uint64_t sequence) const {
 Error Guard::explain(const Cause& cause) const {
   switch (cause.code) {
     case ErrorCode::mismatch:
+      if (cause.sequence == 0) return explain_misfit(cause.rank);
       return cause.sizes ? explain_sizes(cause) : explain_mismatch(cause);
     case ErrorCode::aborted:
       return {cause.code,
@@ -194,16 +214,37 @@ Error Guard::explain_sizes(const Cause& cause) const {
   Descriptor call{};
   read(*finder, cause.sequence, call);
   const std::size_t element = size_of(call.type);
-  const auto sender = static_cast<int>(load_relaxed(finder->conflict.sender));
+  const SizeConflict& conflict = finder->conflict;
+  const auto sender = static_cast<int>(load_relaxed(conflict.sender));
+  const auto receiver = static_cast<int>(load_relaxed(conflict.receiver));
   return {ErrorCode::mismatch,
           fmt::format(
               "call {}: {}: rank {} sends {} elements of {} to rank {}, which expects {}. What a "
               "rank sends to another must be what that one expects to receive. This "
               "communicator is broken; correct the program, or create a new one.",
-              cause.sequence, name(call.collective), sender,
-              load_relaxed(finder->conflict.sent) / element, name(call.type), cause.rank,
-              load_relaxed(finder->conflict.expected) / element),
-          {sender, cause.rank}};
+              cause.sequence, name(call.collective), sender, load_relaxed(conflict.sent) / element,
+              name(call.type), receiver, load_relaxed(conflict.expected) / element),
+          {sender, receiver}};
+}
+
+Error Guard::explain_misfit(int receiver) const {
+  const Board* finder = board(receiver);
+  if (finder == nullptr) finder = &own();  // it left meanwhile
+  const Misfit& misfit = finder->misfit;
+  const auto what = [](std::uint64_t type, std::uint64_t bytes) {
+    const auto of = static_cast<DataType>(type);
+    return fmt::format("{} × {}", name(of), bytes / size_of(of));
+  };
+  const int sender = static_cast<int>(load_relaxed(misfit.sender));
+  return {
+      ErrorCode::mismatch,
+      fmt::format("message with tag {} from rank {} to rank {}: sent was {}, but the receive "
+                  "that it matches is for {}. Both sides must name the same type and count. "
+                  "This communicator is broken; correct the program, or create a new one.",
+                  load_relaxed(misfit.tag), sender, receiver,
+                  what(load_relaxed(misfit.sent_type), load_relaxed(misfit.sent_bytes)),
+                  what(load_relaxed(misfit.expected_type), load_relaxed(misfit.expected_bytes))),
+      sender == receiver ? std::vector{sender} : std::vector{sender, receiver}};
 }
 
 Error Guard::explain_mismatch(const Cause& cause) const {

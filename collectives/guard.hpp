@@ -44,9 +44,10 @@ class Guard {
  private:
   struct Cause {
     ErrorCode code;
-    int rank;                ///< who is to blame, where that means something
-    std::uint64_t sequence;  ///< of the call, for a mismatch
-    bool sizes = false;      ///< of what one rank sends and the other, `rank`, expects
+    int rank;  ///< who is to blame, where that means something
+    /// Of the call, for a mismatch, reported modulo 2³²; 0: of a message, the Misfit on that rank's board.
+    std::uint64_t sequence;
+    bool sizes = false;  ///< it is the SizeConflict on `rank`'s board
   };
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);
@@ -59,11 +60,14 @@ class Guard {
   Cause find_cause();
   std::optional<Cause> known_cause() const;
   std::optional<Cause> announced_cause() const;
+  std::optional<Cause> misfit() const;
+  std::optional<Cause> size_conflict() const;
   std::optional<std::uint64_t> differing_call(std::uint64_t latest) const;
   bool boards_differ(std::uint64_t sequence) const;
   Error explain(const Cause&) const;
   Error explain_mismatch(const Cause&) const;
   Error explain_sizes(const Cause&) const;
+  Error explain_misfit(int receiver) const;
 
   int rank_;
   std::vector<Board*> boards_;

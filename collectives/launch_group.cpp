@@ -21,20 +21,24 @@ void LaunchGroup::launch() {
     throw Error(ErrorCode::invalid_argument,
                 "this LaunchGroup collects nothing: launch it once, in the thread that made it");
   State::current() = nullptr;
-  if (state_->launches.empty()) return;
+  const std::vector<State::Member>& members = state_->members;
+  if (members.empty()) return;
   // Other threads' calls come before or after. Locks are taken in one order, whoever launches.
-  std::vector<Communicator::State*> callers;
+  std::vector<Communicator::State*> in_order;
   std::vector<Queue*> queues;
-  for (const auto& caller : state_->callers) callers.push_back(caller.get());
-  for (const auto& queue : state_->queues) queues.push_back(queue.get());
-  std::vector<Communicator::State*> in_order = callers;
+  std::vector<Launch> launches;
+  for (const State::Member& m : members) {
+    if (m.caller->is_ordered(m.launch)) in_order.push_back(m.caller.get());
+    queues.push_back(m.queue.get());
+    launches.push_back(m.launch);
+  }
   std::ranges::sort(in_order, std::less{});
   std::vector<std::unique_lock<std::mutex>> locks;
   for (Communicator::State* caller : in_order) locks.emplace_back(caller->mutex);
 
-  for (std::size_t i = 0; i < callers.size(); ++i) callers[i]->follow_latest(*queues[i]);
-  device().launch_together(queues, state_->launches);
-  for (std::size_t i = 0; i < callers.size(); ++i) queues[i]->record(*callers[i]->latest);
+  for (const State::Member& m : members) m.caller->follow_latest(*m.queue, m.launch);
+  device().launch_together(queues, launches);
+  for (const State::Member& m : members) m.caller->record(*m.queue, m.launch, m.parcel);
   locks.clear();
   *state_ = {};
 }

@@ -12,9 +12,13 @@ namespace treering {
 
 /// What a LaunchGroup has collected.
 struct LaunchGroup::State {
-  std::vector<std::shared_ptr<Communicator::State>> callers;
-  std::vector<std::shared_ptr<Queue>> queues;
-  std::vector<Launch> launches;
+  struct Member {
+    std::shared_ptr<Communicator::State> caller;
+    std::shared_ptr<Queue> queue;
+    Launch launch;
+    std::shared_ptr<Parcel> parcel;  ///< of point-to-point messages
+  };
+  std::vector<Member> members;
 
   /// The group that collects this thread's calls, or null.
   static State*& current() {
@@ -22,17 +26,14 @@ struct LaunchGroup::State {
     return collecting;
   }
 
-  void add(std::shared_ptr<Communicator::State> caller, std::shared_ptr<Queue> queue,
-           const Launch& launch) {
-    if (std::ranges::find(callers, caller) != callers.end())
+  void add(Member member) {
+    if (std::ranges::find(members, member.caller, &Member::caller) != members.end())
       throw Error(
           ErrorCode::invalid_argument,
           fmt::format("rank {} has a call in this LaunchGroup already; launch that one first",
-                      caller->seat->rank()),
-          {caller->seat->rank()});
-    callers.push_back(std::move(caller));
-    queues.push_back(std::move(queue));
-    launches.push_back(launch);
+                      member.caller->seat->rank()),
+          {member.caller->seat->rank()});
+    members.push_back(std::move(member));
   }
 };
 

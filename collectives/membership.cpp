@@ -39,7 +39,9 @@ struct PrivateLayout {
   static constexpr std::size_t edges =
       (sizeof(RankView) + line_bytes - 1) / line_bytes * line_bytes;
   std::size_t ll_edges() const { return edges + size * channels * sizeof(Edge); }
-  std::size_t boards() const { return ll_edges() + size * channels * sizeof(LlEdge); }
+  std::size_t office() const { return ll_edges() + size * channels * sizeof(LlEdge); }
+  std::size_t lanes() const { return office() + sizeof(PostOffice); }
+  std::size_t boards() const { return lanes() + size * sizeof(PeerLanes); }
   std::size_t regions() const { return boards() + size * sizeof(Board*); }
   std::size_t sequence() const { return regions() + size * sizeof(PeerRegions); }
   std::size_t broken() const { return sequence() + channels * sizeof(std::uint64_t); }
@@ -96,24 +98,26 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .deterministic = options.deterministic || wanted.deterministic};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
-  inbox_ = static_cast<std::byte*>(device.reserve(layout_.bytes()));
+  mailbox_ = {shape_mail(wanted.inbox, size), shape_freight(wanted.inbox, size, wanted.slot),
+              static_cast<std::size_t>(size)};
+  inbox_ = static_cast<std::byte*>(device.reserve(mailbox_begin() + mailbox_.bytes()));
   device.back(inbox_, layout_.slots(0, 0));
   board_ =
       new (process_arena().allocate(sizeof(Board) + layout_.size * sizeof(std::uint64_t))) Board{};
   private_ = static_cast<std::byte*>(
       device.allocate(PrivateLayout{layout_.size, layout_.channels}.bytes()));
-  verdicts_ =
-      new (device.allocate_control(layout_.channels * sizeof(Verdict))) Verdict[layout_.channels]{};
+  const std::size_t verdicts = layout_.channels + 1;  // the last: of point-to-point messages
+  verdicts_ = new (device.allocate_control(verdicts * sizeof(Verdict))) Verdict[verdicts]{};
 }
 
 Membership::~Membership() {
   subscriptions_.clear();
-  if (view_ != nullptr)
-    for (Board* board : boards_) device_.release_view(board, sizeof(Board));
+  for (const auto part : viewed_) device_.release_view(part.data(), part.size());
   peers_.clear();
   device_.deallocate_control(verdicts_);
   device_.deallocate(private_);
   process_arena().deallocate(board_);
+  process_arena().deallocate(staging_);
   device_.deallocate(inbox_);
 }
 
@@ -132,14 +136,31 @@ Facts Membership::facts() const {
   return mine;
 }
 
-void Membership::connect(std::span<const Facts> facts, std::vector<UniqueFd> arenas) {
+void Membership::map(std::span<const Facts> facts, std::vector<UniqueFd> arenas) {
   for (int r = 0; r < size_; ++r)
     require_same(facts[0].agreement, facts[static_cast<std::size_t>(r)].agreement, r);
   boards_.resize(static_cast<std::size_t>(size_));
+  for (int r = 0; r < size_; ++r) {
+    if (!same_host(facts[static_cast<std::size_t>(r)].process, process_)) continue;
+    if (r < rank_) ++local_rank_;
+    ++local_size_;
+  }
   for (int r = 0; r < size_; ++r)
     map_peer(r, facts[static_cast<std::size_t>(r)],
              arenas.empty() ? UniqueFd{} : std::move(arenas[static_cast<std::size_t>(r)]));
-  guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels));
+}
+
+/// If a GPU's memory cannot be mapped, verify() will find out, and stage.
+void Membership::map_device_memory(Peer& peer, const Facts& theirs) try {
+  peer.inbox_mapping = device_.import_memory(theirs.inbox);
+  peer.inbox = peer.inbox_mapping->base() + theirs.inbox_offset;
+} catch (const Error& error) {
+  if (device_.execution() != Execution::cuda) throw;
+  log(LogLevel::warn, "rank {}: {}", rank_, error.what());
+}
+
+void Membership::connect(std::span<const Facts> facts) {
+  guard_ = std::make_unique<Guard>(rank_, boards_, std::span(verdicts_, layout_.channels + 1));
   build_view();
   watch_peers(facts);
   warn_of_sharing(facts);
@@ -157,11 +178,69 @@ void Membership::map_peer(int r, const Facts& theirs, UniqueFd arena) {
     if (device_.execution() == Execution::host) {
       peer.inbox = base + theirs.inbox_offset;
     } else {
-      peer.inbox_mapping = device_.import_memory(theirs.inbox);
-      peer.inbox = peer.inbox_mapping->base() + theirs.inbox_offset;
+      map_device_memory(peer, theirs);
     }
   }
   boards_[static_cast<std::size_t>(r)] = reinterpret_cast<Board*>(base + theirs.board_offset);
+}
+
+std::optional<Membership::MarkLines> Membership::mark_lines(int p) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(p)];
+  if (peer.arena == nullptr) return std::nullopt;
+  MarkLines lines{.left_here = inbox_ + layout_.credit(0, p),
+                  .written_here = inbox_ + layout_.posts(0, p)};
+  if (peer.inbox != nullptr) {
+    lines.left_there = peer.inbox + layout_.credit(0, rank_);
+    lines.written_there = peer.inbox + layout_.posts(0, rank_);
+  }
+  return lines;
+}
+
+/// What belongs to the wires from `sender`, in an inbox; and the credits that it gives.
+std::vector<std::span<std::byte>> Membership::wire_parts(std::byte* inbox, int sender) const {
+  std::vector<std::span<std::byte>> parts;
+  for (int c = 0; c < channels(); ++c) {
+    parts.emplace_back(inbox + layout_.posts(c, sender), layout_.shape.slots * line_bytes);
+    parts.emplace_back(inbox + layout_.credit(c, sender), line_bytes);
+    parts.emplace_back(inbox + layout_.slots(c, sender), layout_.wire_bytes());
+  }
+  std::byte* const mailbox = inbox + mailbox_begin();
+  parts.emplace_back(mailbox + mailbox_.flags(sender), mailbox_.flag_bytes());
+  parts.emplace_back(mailbox + mailbox_.mail_slots(sender), mailbox_.mail_bytes());
+  parts.emplace_back(mailbox + mailbox_.freight_slots(sender), mailbox_.freight_bytes());
+  return parts;
+}
+
+std::uint64_t Membership::make_staging(std::span<const int> peers) {
+  if (peers.empty()) return 0;
+  Arena& arena = process_arena();
+  staging_ =
+      static_cast<std::byte*>(arena.allocate(mailbox_begin() + mailbox_.bytes(), Backing::later));
+  for (const int peer : peers)
+    for (const auto part : wire_parts(staging_, peer)) {
+      arena.back(part.data(), part.size());
+      view_for_kernels(part.data(), part.size());
+    }
+  return static_cast<std::uint64_t>(staging_ - arena.base());
+}
+
+void Membership::use_staging(int p, std::uint64_t offset) {
+  Peer& peer = peers_[static_cast<std::size_t>(p)];
+  peer.staged = true;
+  peer.inbox_mapping.reset();
+  peer.inbox = peer.arena->base() + offset;
+  for (const auto part : wire_parts(peer.inbox, rank_)) view_for_kernels(part.data(), part.size());
+}
+
+/// Where this rank receives from a peer.
+std::byte* Membership::inbox_from(int peer) const {
+  return peers_[static_cast<std::size_t>(peer)].staged ? staging_ : inbox_;
+}
+
+void* Membership::view_for_kernels(void* host, std::size_t bytes) {
+  void* const view = device_.device_view(host, bytes);
+  viewed_.emplace_back(static_cast<std::byte*>(host), bytes);
+  return view;
 }
 
 void Membership::watch_peers(std::span<const Facts> facts) {
@@ -208,13 +287,12 @@ void Membership::build_view() {
   auto* edges = reinterpret_cast<Edge*>(at(PrivateLayout::edges));
   for (int c = 0; c < channels(); ++c)
     for (int p = 0; p < size_; ++p) {
-      std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox;
+      std::byte *theirs = peers_[static_cast<std::size_t>(p)].inbox, *mine = inbox_from(p);
       edges[layout_.wire(c, p)] = {
           .to = {theirs + layout_.slots(c, rank_),
                  reinterpret_cast<Post*>(theirs + layout_.posts(c, rank_)),
-                 reinterpret_cast<Flag*>(inbox_ + layout_.credit(c, p))},
-          .from = {inbox_ + layout_.slots(c, p),
-                   reinterpret_cast<Post*>(inbox_ + layout_.posts(c, p)),
+                 reinterpret_cast<Flag*>(mine + layout_.credit(c, p))},
+          .from = {mine + layout_.slots(c, p), reinterpret_cast<Post*>(mine + layout_.posts(c, p)),
                    reinterpret_cast<Flag*>(theirs + layout_.credit(c, rank_))},
           .sent = 0,
           .received = 0};
@@ -234,10 +312,21 @@ void Membership::build_view() {
           .sent = 0,
           .received = 0};
     }
+  for (int p = 0; p < size_; ++p) {
+    const PeerLanes lane = make_lanes(p);
+    std::memcpy(at(layout.lanes() + static_cast<std::size_t>(p) * sizeof lane), &lane, sizeof lane);
+  }
+  PostOffice office{};
+  office.mail = mailbox_.mail;
+  office.freight = mailbox_.freight;
+  office.lanes = reinterpret_cast<PeerLanes*>(private_ + layout.lanes());
+  office.pass = 1;
+  std::memcpy(at(layout.office()), &office, sizeof office);
+
   auto* boards = reinterpret_cast<Board**>(at(layout.boards()));
   auto* regions = reinterpret_cast<PeerRegions*>(at(layout.regions()));
   for (std::size_t p = 0; p < boards_.size(); ++p) {
-    boards[p] = static_cast<Board*>(device_.device_view(boards_[p], sizeof(Board)));
+    boards[p] = static_cast<Board*>(view_for_kernels(boards_[p], sizeof(Board)));
     const auto& arena = peers_[p].arena;
     regions[p].base[arena_region] = arena ? arena->base() : process_arena().base();
     regions[p].base[address_region] = nullptr;
@@ -257,11 +346,37 @@ void Membership::build_view() {
       .broken = reinterpret_cast<std::uint64_t*>(private_ + layout.broken()),
       .abort = &boards[rank_]->abort,
       .verdicts = verdicts_,
+      .office = reinterpret_cast<PostOffice*>(private_ + layout.office()),
       .spins = spins_for(size_),
   };
   std::memcpy(image.data(), &view, sizeof view);
   device_.copy_now(private_, image.data(), image.size());
   view_ = reinterpret_cast<RankView*>(private_);
+}
+
+std::size_t Membership::mailbox_begin() const {
+  constexpr std::size_t page = 4096;
+  return (layout_.bytes() + page - 1) / page * page;
+}
+
+PeerLanes Membership::make_lanes(int p) const {
+  std::byte* mine = inbox_from(p) + mailbox_begin();
+  std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox + mailbox_begin();
+  const auto posts = [](std::byte* at) { return reinterpret_cast<Post*>(at); };
+  const auto flag = [](std::byte* at) { return reinterpret_cast<Flag*>(at); };
+  const MailboxLayout& box = mailbox_;
+  PeerLanes lane{};
+  lane.mail.to = {theirs + box.mail_slots(rank_), posts(theirs + box.mail_posts(rank_)),
+                  flag(mine + box.mail_credit(p))};
+  lane.mail.from = {mine + box.mail_slots(p), posts(mine + box.mail_posts(p)),
+                    flag(theirs + box.mail_credit(rank_))};
+  lane.freight.to = {theirs + box.freight_slots(rank_), posts(theirs + box.freight_posts(rank_)),
+                     flag(mine + box.freight_credit(p))};
+  lane.freight.from = {mine + box.freight_slots(p), posts(mine + box.freight_posts(p)),
+                       flag(theirs + box.freight_credit(rank_))};
+  lane.replies = flag(mine + box.replies(p));
+  lane.replies_to = flag(theirs + box.replies(rank_));
+  return lane;
 }
 
 Edge& Membership::edge(int channel, int peer) {
@@ -288,16 +403,20 @@ Membership::Run Membership::wire_run(int channel, int sender, WireType wire) con
   return {layout_.slots(channel, sender), layout_.wire_bytes()};
 }
 
+/// A part of a rank's inbox.
+void Membership::back_part(const Peer& owner, std::byte* part, std::size_t bytes) {
+  if (owner.arena == nullptr)
+    device_.back(part, bytes);
+  else if (device_.execution() == Execution::host)
+    owner.arena->back(static_cast<std::size_t>(part - owner.arena->base()), bytes);
+}
+
 /// The sender sees to the slots that it fills, since it is the first who touches them.
 void Membership::back_outgoing(int to, WireType wire) {
   const Peer& peer = peers_[static_cast<std::size_t>(to)];
   for (int c = 0; c < channels(); ++c) {
     const Run run = wire_run(c, rank_, wire);
-    std::byte* slots = peer.inbox + run.offset;
-    if (peer.arena == nullptr)
-      device_.back(slots, run.bytes);
-    else if (device_.execution() == Execution::host)
-      peer.arena->back(static_cast<std::size_t>(slots - peer.arena->base()), run.bytes);
+    back_part(peer, peer.inbox + run.offset, run.bytes);
   }
 }
 
@@ -311,6 +430,29 @@ void Membership::back_incoming(int from, WireType wire) {
   }
 }
 
+/// Both flags, since the receiver answers; what the receiver may look at before that, it sees to.
+void Membership::back_sending(int to, bool freight) {
+  Peer& peer = peers_[static_cast<std::size_t>(to)];
+  if (peer.staged) return;  // from the start
+  std::byte* theirs = peer.inbox + mailbox_begin();
+  if (!peer.backed_mail) {
+    device_.back(inbox_ + mailbox_begin() + mailbox_.flags(to), mailbox_.flag_bytes());
+    back_part(peer, theirs + mailbox_.flags(rank_), mailbox_.flag_bytes());
+    back_part(peer, theirs + mailbox_.mail_slots(rank_), mailbox_.mail_bytes());
+    peer.backed_mail = true;
+  }
+  if (!freight || peer.backed_freight) return;
+  back_part(peer, theirs + mailbox_.freight_slots(rank_), mailbox_.freight_bytes());
+  peer.backed_freight = true;
+}
+
+void Membership::back_receiving(int from) {
+  Peer& peer = peers_[static_cast<std::size_t>(from)];
+  if (peer.backed_receiving || peer.staged) return;
+  device_.back(inbox_ + mailbox_begin() + mailbox_.flags(from), mailbox_.flag_bytes());
+  peer.backed_receiving = true;
+}
+
 Reference Membership::reference(const void* buffer, std::size_t bytes) const {
   if (buffer == nullptr || bytes == 0) return 0;
   const Arena& arena = process_arena();
@@ -320,6 +462,11 @@ Reference Membership::reference(const void* buffer, std::size_t bytes) const {
                                             static_cast<const std::byte*>(buffer) - arena.base()));
   if (!one_process_ || !(buffer_holds(buffer, bytes) || registered_.hold(buffer, bytes))) return 0;
   return make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer));
+}
+
+Reference Membership::reference_for(int peer, const void* buffer, std::size_t bytes) const {
+  return peer == rank_ ? make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer))
+                       : reference(buffer, bytes);
 }
 
 bool Membership::register_memory(void* memory, std::size_t bytes) {

@@ -34,7 +34,7 @@ class PartTables {
   }
 
  private:
-  static constexpr std::size_t calls = 64;
+  static constexpr std::size_t calls = 16;
   Device& device_;
   std::size_t size_;
   Chunk* memory_;

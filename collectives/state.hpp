@@ -1,25 +1,48 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <vector>
 
+#include "base/log.hpp"
 #include "collectives/arguments.hpp"
 #include "collectives/membership.hpp"
 #include "collectives/part_tables.hpp"
+#include "collectives/point_to_point.hpp"
 #include "kernels/exec/device.hpp"
+#include "treering/error.hpp"
 #include "treering/treering.hpp"
 
 namespace treering {
 
+/// How a communicator came about.
+struct Communicator::Origin {
+  UniqueId id;
+  std::vector<int> global_ranks;  ///< of each of its ranks
+  Options options;
+
+  int size() const { return static_cast<int>(global_ranks.size()); }
+};
+
 /// One rank of a communicator. `mutex` orders its calls.
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
-  explicit State(std::shared_ptr<Membership> s)
-      : seat(std::move(s)), guard(seat, &seat->guard()), latest(seat->device().create_event()) {}
+  State(std::shared_ptr<Membership> s, const Origin& o)
+      : seat(std::move(s)),
+        origin(o),
+        guard(seat, &seat->guard()),
+        latest(seat->device().create_event()),
+        tables(seat->device(), seat->size()),
+        post_room(seat->device()) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    latest->synchronize();
+    try {
+      latest->synchronize();
+      post_room.synchronize();
+    } catch (const Error& error) {  // the machine's: whoever waited for the stream has it, too
+      log(LogLevel::info, "rank {}: its last call failed: {}", seat->rank(), error.what());
+    }
     Membership::retire(std::move(seat));
   }
 
@@ -27,20 +50,38 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void call(const Arguments& wanted, const CallOptions& how);
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
-  void back(const Descriptor& call);
+  void back_wires(const Descriptor& call);
+  void exchange(std::span<const Transfer> transfers, const CallOptions& how);
   void run(const Launch& launch);
-  void enqueue(const Launch& launch, Stream& stream);
-  void follow_latest(Queue& queue);
+  void enqueue(const Launch& launch, Stream& stream, std::shared_ptr<Parcel> parcel = nullptr);
+
+  /// False for messages where a rank's calls may run side by side: only they are independent of
+  /// the order of calls.
+  bool is_ordered(const Launch& launch) const {
+    return launch.args.call.collective != Collective::point_to_point ||
+           !seat->device().side_by_side();
+  }
+  /// Around a launch on a queue.
+  void follow_latest(Queue& queue, const Launch& launch);
+  void record(Queue& queue, const Launch& launch, std::shared_ptr<Parcel> parcel);
+
+  /// The next group of these ranks, in this order.
+  Origin group_of(const std::vector<int>& ranks);
+  /// It has been made.
+  void count_group(const std::vector<int>& ranks);
 
   std::shared_ptr<Membership> seat;
+  const Origin origin;
   std::shared_ptr<Guard> guard;
   std::mutex mutex;
-  std::unique_ptr<Event> latest;     ///< of the latest call that went to a queue
-  Queue* latest_queue = nullptr;     ///< null: nothing is queued
-  std::optional<PartTables> tables;  ///< made for the first call with uneven parts
-  Algorithm algorithm{};             ///< of the latest call
+  std::unique_ptr<Event> latest;  ///< of the latest call that went to a queue
+  Queue* latest_queue = nullptr;  ///< null: nothing is queued
+  PartTables tables;
+  PostRoom post_room;
+  Algorithm algorithm{};  ///< of the latest call
   WireType wire{};
   int blocks = 0;
+  std::map<std::vector<int>, int> groups;  ///< how many were made of these members
 };
 
 }  // namespace treering

@@ -12,10 +12,13 @@ Stream::~Stream() = default;
 void Stream::synchronize() {
   state_->queue->synchronize();
   std::vector<std::shared_ptr<Guard>> callers;
+  std::vector<std::shared_ptr<Parcel>> parcels;
   {
     const std::lock_guard lock(state_->mutex);
     callers.swap(state_->callers);
+    parcels.swap(state_->parcels);
   }
+  for (const auto& parcel : parcels) parcel->deliver();
   for (const auto& caller : callers) caller->check();
 }
 

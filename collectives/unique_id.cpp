@@ -17,6 +17,10 @@ std::span<const std::byte> span_of(const void* bytes128) {
 
 UniqueId UniqueId::create() { return from_bytes(Invitation::create().bytes().data()); }
 
+UniqueId UniqueId::derive(std::string_view words) {
+  return from_bytes(Invitation::derive(words).bytes().data());
+}
+
 UniqueId UniqueId::parse(std::string_view text) {
   return from_bytes(Invitation::parse(text).bytes().data());
 }

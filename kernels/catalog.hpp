@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "kernels/all_gather/direct.hpp"
@@ -19,6 +20,7 @@
 #include "kernels/broadcast/ring.hpp"
 #include "kernels/broadcast/tree.hpp"
 #include "kernels/gather/direct.hpp"
+#include "kernels/point_to_point/pairwise.hpp"
 #include "kernels/reduce/direct.hpp"
 #include "kernels/reduce/ring.hpp"
 #include "kernels/reduce/tree.hpp"
@@ -36,15 +38,25 @@ struct Kernel {
 };
 
 inline constexpr Kernel simple_kernels[] = {
-    {Collective::all_reduce, Algorithm::ring},     {Collective::all_reduce, Algorithm::tree},
-    {Collective::all_reduce, Algorithm::one_shot}, {Collective::all_reduce, Algorithm::two_shot},
-    {Collective::reduce_scatter, Algorithm::ring}, {Collective::reduce_scatter, Algorithm::direct},
-    {Collective::all_gather, Algorithm::ring},     {Collective::all_gather, Algorithm::direct},
-    {Collective::all_to_all, Algorithm::direct},   {Collective::broadcast, Algorithm::ring},
-    {Collective::broadcast, Algorithm::tree},      {Collective::broadcast, Algorithm::direct},
-    {Collective::reduce, Algorithm::ring},         {Collective::reduce, Algorithm::tree},
-    {Collective::reduce, Algorithm::direct},       {Collective::gather, Algorithm::direct},
-    {Collective::scatter, Algorithm::direct},      {Collective::barrier, Algorithm::dissemination},
+    {Collective::all_reduce, Algorithm::ring},
+    {Collective::all_reduce, Algorithm::tree},
+    {Collective::all_reduce, Algorithm::one_shot},
+    {Collective::all_reduce, Algorithm::two_shot},
+    {Collective::reduce_scatter, Algorithm::ring},
+    {Collective::reduce_scatter, Algorithm::direct},
+    {Collective::all_gather, Algorithm::ring},
+    {Collective::all_gather, Algorithm::direct},
+    {Collective::all_to_all, Algorithm::direct},
+    {Collective::broadcast, Algorithm::ring},
+    {Collective::broadcast, Algorithm::tree},
+    {Collective::broadcast, Algorithm::direct},
+    {Collective::reduce, Algorithm::ring},
+    {Collective::reduce, Algorithm::tree},
+    {Collective::reduce, Algorithm::direct},
+    {Collective::gather, Algorithm::direct},
+    {Collective::scatter, Algorithm::direct},
+    {Collective::barrier, Algorithm::dissemination},
+    {Collective::point_to_point, Algorithm::pairwise},
 };
 /// All of them, over every type of wire that they can use.
 inline constexpr auto catalog = [] {
@@ -63,6 +75,8 @@ inline constexpr auto catalog = [] {
   }
   return all;
 }();
+/// All but the last, which is for messages.
+inline constexpr std::span<const Kernel> collective_kernels{catalog.data(), catalog.size() - 1};
 using CatalogNumbers = std::make_index_sequence<catalog.size()>;
 
 /// The kernel of a call: uneven parts are no kernels of their own.
@@ -73,6 +87,9 @@ TREERING_PORTABLE constexpr Kernel kernel_of(const Descriptor& call) {
 /// Runs one block of one call of a kernel that is known when this is compiled.
 template <Kernel kernel, class Group>
 TREERING_DEVICE void run_kernel(Group& group, const RankView& view, const CallArgs& args) {
+  // Messages have numbers and words of their own, and take no part in the order of calls.
+  if constexpr (kernel.collective == Collective::point_to_point)
+    return point_to_point_pairwise(group, view, args);
   Call<Group, kernel.wire> call(group, view, args);
   using enum Algorithm;
   if constexpr (kernel.collective == Collective::all_reduce) {

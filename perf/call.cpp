@@ -33,6 +33,8 @@ void make_call(Communicator& comm, const Pattern& p, const void* input, void* ou
       return comm.scatter(input, output, p.count, p.type, p.root, how);
     case Collective::barrier:
       return comm.barrier(how);
+    case Collective::point_to_point:  // no pattern describes one
+      return;
   }
 }
 

@@ -5,7 +5,7 @@
 
 namespace treering {
 
-/// Makes the call that a pattern describes, with the rank's buffers.
+/// Makes the call of a collective that a pattern describes, with the rank's buffers.
 void make_call(Communicator&, const Pattern&, const void* input, void* output, const CallOptions&);
 
 }  // namespace treering

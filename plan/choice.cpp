@@ -18,6 +18,7 @@ constexpr std::array direct_or_ring{Algorithm::direct, Algorithm::ring};
 constexpr std::array rooted{Algorithm::direct, Algorithm::tree, Algorithm::ring};
 constexpr std::array direct_only{Algorithm::direct};
 constexpr std::array dissemination_only{Algorithm::dissemination};
+constexpr std::array pairwise_only{Algorithm::pairwise};
 
 /// One-shot sends n-1 times the array, two-shot waits once more: they meet about here, per peer.
 constexpr std::size_t one_shot_bytes = 64 * 1024;
@@ -95,6 +96,8 @@ std::span<const Algorithm> algorithms_of(Collective collective) noexcept {
       return rooted;
     case Collective::barrier:
       return dissemination_only;
+    case Collective::point_to_point:
+      return pairwise_only;
     default:
       return direct_only;
   }

@@ -66,6 +66,9 @@ class Mapping {
   virtual std::byte* base() const = 0;
 };
 
+/// On a GPU, allocate(), reserve(), device_view(), allocate_control(), their opposites, copy_now() and
+/// import_memory() may wait until kernels have ended: call them before any rank launches. back() and
+/// launches do not wait, nor does create_queue() while there are queues that were made in advance.
 class Device {
  public:
   virtual ~Device() = default;
@@ -107,6 +110,8 @@ class Device {
   /// Blocks that a launch may have, if `ranks` ranks share the device and the user asked for `wanted` (0: for what is
   /// good). Never more than can run at once.
   virtual int blocks(int wanted, int ranks) const = 0;
+  /// Whether launches of one rank may run at the same time, in several queues and threads.
+  virtual bool side_by_side() const { return false; }
   /// Most ranks of one communicator.
   virtual int most_ranks() const = 0;
   /// Whether kernels can read and write memory that a user passes.

@@ -46,14 +46,17 @@ struct DeviceFold {
 /// In place of an operator: the only source, bit for bit.
 struct Copy {};
 
-/// What source number `s` contributes by one element.
-template <class Element, class Op>
-TREERING_DEVICE typename Element::Accumulator contribution(const DeviceFold& fold, int s,
-                                                           typename Element::Stored x) {
-  if constexpr (std::is_same_v<Op, PremulSum>)
-    if (s == fold.scaled)
-      return Element::widen(Element::narrow(scaled(Element::widen(x), fold.scale)));
-  return Element::widen(x);
+/// Under premul_sum: the packs of source number `s` become what it contributes.
+template <class Element, class P, int batch>
+TREERING_DEVICE void scale_own(const DeviceFold& fold, int s, P (&packs)[batch]) {
+  if (s != fold.scaled) return;
+  constexpr int lanes = sizeof(P) / sizeof(typename Element::Stored);
+  TREERING_UNROLL
+  for (int b = 0; b < batch; ++b) {
+    TREERING_UNROLL
+    for (int l = 0; l < lanes; ++l)
+      packs[b].lane[l] = Element::narrow(scaled(Element::widen(packs[b].lane[l]), fold.scale));
+  }
 }
 
 /// Adds the sources after the first to the packs that were loaded from that one.
@@ -61,23 +64,24 @@ template <class Element, class Op, class P, int batch, class Group>
 TREERING_DEVICE void reduce_packs(Group& group, const DeviceFold& fold, P (&packs)[batch],
                                   std::size_t at, std::size_t stride) {
   constexpr int lanes = sizeof(P) / sizeof(typename Element::Stored);
+  if constexpr (std::is_same_v<Op, PremulSum>) scale_own<Element>(fold, 0, packs);
   typename Element::Accumulator sums[batch][lanes];
   TREERING_UNROLL
   for (int b = 0; b < batch; ++b) {
     TREERING_UNROLL
-    for (int l = 0; l < lanes; ++l)
-      sums[b][l] = contribution<Element, Op>(fold, 0, packs[b].lane[l]);
+    for (int l = 0; l < lanes; ++l) sums[b][l] = Element::widen(packs[b].lane[l]);
   }
   TREERING_ROLLED
   for (int s = 1; s < fold.sources; ++s) {
     const std::byte* source = fold.fan->address[s] + at;
     TREERING_UNROLL
     for (int b = 0; b < batch; ++b) packs[b] = load_pack<P>(group, source + b * stride);
+    if constexpr (std::is_same_v<Op, PremulSum>) scale_own<Element>(fold, s, packs);
     TREERING_UNROLL
     for (int b = 0; b < batch; ++b) {
       TREERING_UNROLL
       for (int l = 0; l < lanes; ++l)
-        sums[b][l] = Op::combine(sums[b][l], contribution<Element, Op>(fold, s, packs[b].lane[l]));
+        sums[b][l] = Op::combine(sums[b][l], Element::widen(packs[b].lane[l]));
     }
   }
   TREERING_UNROLL
@@ -107,21 +111,27 @@ TREERING_DEVICE void fold_packs(Group& group, const DeviceFold& fold, std::size_
   }
 }
 
-/// All threads' packs: the bytes [begin, end).
+/// All threads' packs: the bytes [begin, end), from one multiple of 16 to another.
 template <class Each, class Op, class Group>
 TREERING_DEVICE void fold_body(Group& group, const DeviceFold& fold, std::size_t begin,
                                std::size_t end) {
   using Element = typename PackElement<Each, Op>::Type;
-  constexpr int lanes = pack_bytes / sizeof(typename Element::Stored);
-  // Few enough registers (about 50) to leave the callers theirs: no kernel may spill.
-  constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : 16 / lanes;
-  const std::size_t stride = static_cast<std::size_t>(group.size()) * pack_bytes;
-  std::size_t at = begin + static_cast<std::size_t>(group.rank()) * pack_bytes;
+  using Stored = typename Element::Stored;
+  // Few enough registers (about 50) to leave the callers theirs: no kernel may spill. What grows
+  // fourfold and takes long to convert comes in packs of half the size.
+  constexpr bool grows = sizeof(typename Element::Accumulator) == 4 * sizeof(Stored);
+  constexpr int lanes = pack_bytes / sizeof(Stored) / (grows ? 2 : 1);
+  constexpr int batch = std::is_same_v<Op, Copy> || lanes <= 4 ? 4 : grows ? 1 : 16 / lanes;
+  constexpr std::size_t each = lanes * sizeof(Stored);
+  const std::size_t stride = static_cast<std::size_t>(group.size()) * each;
+  std::size_t at = begin + static_cast<std::size_t>(group.rank()) * each;
   TREERING_ROLLED
   for (; at + (batch - 1) * stride < end; at += batch * stride)
     fold_packs<Element, Op, lanes, batch>(group, fold, at, stride);
-  TREERING_ROLLED
-  for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
+  if constexpr (batch > 1) {
+    TREERING_ROLLED
+    for (; at < end; at += stride) fold_packs<Element, Op, lanes, 1>(group, fold, at, stride);
+  }
 }
 
 /// All threads' single elements: the bytes before `head` and those from `tail` on.

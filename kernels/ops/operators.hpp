@@ -74,10 +74,15 @@ struct Sum {
 struct Product {
   template <class T>
   TREERING_ARITHMETIC static T combine(T a, T b) {
-    if constexpr (is_float<T>)
+    if constexpr (is_float<T>) {
       return a * b;
-    else
-      return bits_as<T>(static_cast<BitsOf<T>>(bits_as<BitsOf<T>>(a) * bits_as<BitsOf<T>>(b)));
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      // 16 unsigned bits would be multiplied as a signed int.
+      using Wide = std::common_type_t<BitsOf<T>, unsigned>;
+      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+    } else {
+      return bits_as<T>(bits_as<BitsOf<T>>(a) * bits_as<BitsOf<T>>(b));
+    }
   }
 };
 

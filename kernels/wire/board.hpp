@@ -70,16 +70,26 @@ struct alignas(line_bytes) BoardEntry {
 
 inline constexpr int board_entries = 8;
 
-/// Two ranks that do not agree on the size of what one sends the other: who found it, and in bytes.
+/// A message and the receive that it matched, but does not fit. Written by the receiver.
+struct alignas(line_bytes) Misfit {
+  std::uint64_t valid;  ///< 1: the rest counts; raised last
+  std::uint64_t sender, receiver, tag;
+  std::uint64_t sent_type, sent_bytes;
+  std::uint64_t expected_type, expected_bytes;
+};
+
+/// Two ranks that do not agree on the size of what one sends the other: the call, 0 if there is none; who; in bytes
+/// what is sent, and what is expected. Both find it.
 struct alignas(line_bytes) SizeConflict {
-  std::uint64_t sender, sent, expected;
+  std::uint64_t call, sender, receiver, sent, expected;
 };
 
 struct Board {
   BoardEntry entries[board_entries];
+  Misfit misfit;
   Flag failed;  ///< 1: a call of this rank failed; raised by its kernels
   Flag cause;   ///< why the communicator is broken, once this rank's host knows (the guard's code)
-  SizeConflict conflict;  ///< what this rank found, if that is the cause; written before it
+  SizeConflict conflict;  ///< what this rank's kernels found, if that is why they failed
   Flag closed;            ///< 1: this rank destroyed its communicator
   Flag abort;  ///< 1: this rank's waits end; raised by its own host, or a peer's that has a cause
 };

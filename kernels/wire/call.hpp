@@ -101,7 +101,7 @@ class Call {
   /// broken or closed peer, or abort the call fails, at all threads' next agree().
   TREERING_DEVICE void poll(Site site, int peer, const std::uint64_t& flag, std::uint64_t value) {
     poll(site, peer, [&] { return load_relaxed(flag) >= value; });
-    if (group_.is_leader() && ok_) load_acquire(flag);
+    if (group_.is_leader() && ok_) group_.acquire(site, flag);
   }
   /// The same for anything that comes true and stays so.
   template <class Condition>
@@ -111,16 +111,13 @@ class Call {
       if (group_.pause(site, peer, turn) && !may_go_on(done, peer)) return;
   }
 
-  /// By the leader: the call has failed because of `peer`; `theirs` and `ours`: bytes that do not match.
-  TREERING_DEVICE void fail(Failure why, int peer, std::uint64_t theirs = 0,
-                            std::uint64_t ours = 0) {
+  /// By the leader: the call has failed because of `peer`.
+  TREERING_DEVICE void fail(Failure why, int peer) {
     ok_ = false;
     store_relaxed(*view_.broken, sequence_);
     Verdict& verdict = view_.verdicts[group_.block()];
     verdict.peer = static_cast<std::uint64_t>(peer);
     verdict.sequence = sequence_;
-    verdict.theirs = theirs;
-    verdict.ours = ours;
     store_release(verdict.failure, static_cast<std::uint64_t>(why));
     store_release(view_.board->failed.value, 1);
   }
@@ -131,6 +128,29 @@ class Call {
       fail(Failure::aborted, view_.rank);
     else
       ok_ = false;
+  }
+
+  /// By the leader: the call has failed because one of the two sends so many bytes, and the other expects so many. Everybody can read it, since
+  /// nobody else knows. All blocks find the same.
+  TREERING_DEVICE void fail_of_sizes(int peer, int sender, std::uint64_t sent,
+                                     std::uint64_t expected) {
+    SizeConflict& conflict = view_.board->conflict;
+    store_relaxed(conflict.sender, static_cast<std::uint64_t>(sender));
+    store_relaxed(conflict.receiver, static_cast<std::uint64_t>(sender == peer ? rank() : peer));
+    store_relaxed(conflict.sent, sent);
+    store_relaxed(conflict.expected, expected);
+    store_relaxed(conflict.call, sequence_);
+    fail(Failure::sizes, peer);
+  }
+
+  /// By the leader: the bytes that this rank sends the peer must be what that expects, and the other way round, or one
+  /// of the two would write beyond the other's memory.
+  TREERING_DEVICE void require_fit(int peer, std::uint64_t sent, std::uint64_t they_expect,
+                                   std::uint64_t they_send, std::uint64_t expected) {
+    if (they_send != expected)
+      fail_of_sizes(peer, peer, they_send, expected);
+    else if (they_expect != sent)
+      fail_of_sizes(peer, rank(), sent, they_expect);
   }
 
   /// For the report: whether buffers are accessed directly.

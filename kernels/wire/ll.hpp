@@ -34,8 +34,13 @@ TREERING_PORTABLE constexpr bool is_of_step(std::uint64_t element, std::uint64_t
   return element >> 32 == (step & 0xffff'ffff);
 }
 
-/// Marks a header's `bytes` if no data follows.
-inline constexpr std::uint64_t ll_no_data = std::uint64_t{1} << 63;
+/// Marks a header's `bytes` if they are not those of the message, which then holds a number.
+inline constexpr std::uint64_t ll_offer = std::uint64_t{1} << 63;
+
+/// The length of a message's data.
+TREERING_PORTABLE constexpr std::size_t ll_data_bytes_of(std::uint64_t header_bytes) {
+  return (header_bytes & ll_offer) != 0 ? sizeof(std::uint64_t) : header_bytes;
+}
 
 /// Elements that a thread loads or stores in one go.
 inline constexpr int ll_batch = 4;
@@ -53,18 +58,22 @@ TREERING_DEVICE std::uint64_t* ll_slot(const RankView& view, std::uint64_t* slot
   return slots + (step & (view.shape.slots - 1)) * stride;
 }
 
-/// Stores message `edge.sent`: all threads of the group.
+/// Stores message `edge.sent`, which holds the data of edge.to.outgoing, or the number `offered`: all threads
+/// of the group.
 template <class Group>
 TREERING_DEVICE_CALL void ll_encode(GroupArgument<Group> group, const RankView& view,
-                                    const LlEdge& edge, std::uint64_t word, std::uint64_t bytes) {
+                                    const LlEdge& edge, std::uint64_t word, std::uint64_t bytes,
+                                    std::uint64_t offered) {
   const std::uint64_t step = edge.sent;
   std::uint64_t* slot = ll_slot(view, edge.to.slots, step);
-  const std::size_t data = (bytes & ll_no_data) != 0 ? 0 : bytes;
-  const std::size_t end = ll_header_elements + ll_stored_elements(view.shape, step, data);
+  const std::size_t end =
+      ll_header_elements + ll_stored_elements(view.shape, step, ll_data_bytes_of(bytes));
   const std::size_t stride = group.size();
   const auto data_of = [&](std::size_t i) {
-    if (i < ll_header_elements)
-      return static_cast<std::uint32_t>((i < 2 ? word : bytes) >> (i % 2 * 32));
+    const bool numbers =
+        i < ll_header_elements || ((bytes & ll_offer) != 0 && i < ll_header_elements + 2);
+    if (numbers)
+      return static_cast<std::uint32_t>((i < 2 ? word : i < 4 ? bytes : offered) >> (i % 2 * 32));
     const std::byte* from = edge.to.outgoing + (i - ll_header_elements) * ll_data_bytes;
     return load_pack<LlPack>(group, from).lane[0];
   };
@@ -118,10 +127,10 @@ TREERING_DEVICE_CALL bool ll_decode(GroupArgument<Group> group, const RankView& 
   };
   const LlHeader header{joined(batch[0], batch[1]), joined(batch[2], batch[3])};
   if (group.is_leader()) *edge.from.header = header;
-  if (header.word != word || (header.bytes & ll_no_data) != 0) return true;
+  if (header.word != word) return true;
 
-  const std::size_t capacity = ll_capacity(view.shape);
-  const std::size_t bytes = header.bytes < capacity ? header.bytes : capacity;
+  const std::size_t capacity = ll_capacity(view.shape), length = ll_data_bytes_of(header.bytes);
+  const std::size_t bytes = length < capacity ? length : capacity;
   const std::size_t end = (bytes + ll_data_bytes - 1) / ll_data_bytes, stride = group.size();
   slot += ll_header_elements;
   TREERING_ROLLED
@@ -172,10 +181,11 @@ class LlWire {
       call_.fail(Failure::mismatch, peer_);
   }
 
-  TREERING_DEVICE void expect(std::size_t bytes) {
+  TREERING_DEVICE void require_fit(std::uint64_t sent, std::uint64_t expected) {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    const std::uint64_t theirs = edge_.from.header->bytes & ~ll_no_data;
-    if (theirs != bytes) call_.fail(Failure::sizes, peer_, theirs, bytes);
+    std::uint64_t they_expect;
+    memcpy(&they_expect, edge_.from.incoming, sizeof they_expect);
+    call_.require_fit(peer_, sent, they_expect, edge_.from.header->bytes & ~ll_offer, expected);
   }
 
   TREERING_DEVICE void await_released() {
@@ -188,9 +198,9 @@ class LlWire {
     return edge_.from.incoming;
   }
 
-  TREERING_DEVICE void post(std::size_t bytes) { send(bytes); }
-  TREERING_DEVICE void offer(std::size_t bytes, Reference /*input*/, Reference /*output*/) {
-    send(bytes | ll_no_data);
+  TREERING_DEVICE void post(std::size_t bytes, Reference = 0, Reference = 0) { send(bytes, 0); }
+  TREERING_DEVICE void offer(std::uint64_t sent, std::uint64_t expected, Reference, Reference) {
+    send(sent | ll_offer, expected);
   }
   TREERING_DEVICE std::byte* offered_input() const { return nullptr; }
   TREERING_DEVICE std::byte* offered_output() const { return nullptr; }
@@ -203,10 +213,11 @@ class LlWire {
   }
 
  private:
-  TREERING_DEVICE void send(std::uint64_t bytes) {
+  TREERING_DEVICE void send(std::uint64_t bytes, std::uint64_t offered) {
     if (!call_.ok()) return;
     call_.open_flags();
-    ll_encode<typename Call::Threads>(call_.group(), call_.view(), edge_, call_.word(), bytes);
+    ll_encode<typename Call::Threads>(call_.group(), call_.view(), edge_, call_.word(), bytes,
+                                      offered);
   }
 
   Call& call_;

@@ -57,10 +57,7 @@ class Mesh {
     call_.complete();
     for (int d = 1; d < n_; ++d) {
       if (gets(to(d)).count == 0) continue;
-      if (refer)
-        wire(to(d)).offer(call_.bytes(chunk), call_.args().input_reference, 0);
-      else
-        wire(to(d)).post(call_.bytes(chunk));
+      wire(to(d)).post(call_.bytes(chunk), refer ? call_.args().input_reference : 0);
     }
   }
 
@@ -86,10 +83,11 @@ class Mesh {
     if (!await_credits()) return false;
     for (int d = 1; d < n_; ++d) {
       const Chunk gets = chunk_to(to(d)), brings = chunk_from(to(d));
-      wire(to(d)).offer(call_.bytes(gets), moved(call_.args().input_reference, gets),
+      wire(to(d)).offer(call_.bytes(gets), call_.bytes(brings),
+                        moved(call_.args().input_reference, gets),
                         moved(call_.args().output_reference, brings));
     }
-    if (!await_posts() || !sizes_match(chunk_from)) return false;
+    if (!await_posts() || !sizes_fit(chunk_to, chunk_from)) return false;
     bool all =
         accessible(access, call_.args().input_reference != 0, call_.args().output_reference != 0);
     for (int d = 1; d < n_; ++d) {
@@ -209,9 +207,12 @@ class Mesh {
     return buffer == 0 ? 0 : buffer + call_.bytes(chunk.begin);
   }
 
-  template <class ChunkFrom>
-  TREERING_DEVICE bool sizes_match(ChunkFrom chunk_from) {
-    for (int d = 1; d < n_; ++d) wire(from(d)).expect(call_.bytes(chunk_from(from(d))));
+  template <class ChunkTo, class ChunkFrom>
+  TREERING_DEVICE bool sizes_fit(ChunkTo chunk_to, ChunkFrom chunk_from) {
+    for (int d = 1; d < n_; ++d) {
+      const int peer = from(d);
+      wire(peer).require_fit(call_.bytes(chunk_to(peer)), call_.bytes(chunk_from(peer)));
+    }
     return call_.agree();
   }
 

@@ -31,10 +31,19 @@ class SimpleWire {
     if (call_.ok() && post.word != call_.word()) call_.fail(Failure::mismatch, peer_);
   }
 
-  TREERING_DEVICE void expect(std::size_t bytes) {
+  TREERING_DEVICE void offer(std::uint64_t sent, std::uint64_t expected, Reference input,
+                             Reference output) {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    const std::uint64_t theirs = next_post().bytes;
-    if (theirs != bytes) call_.fail(Failure::sizes, peer_, theirs, bytes);
+    memcpy(next_to_send().payload, &expected, sizeof expected);
+    post(sent, input, output);
+  }
+
+  TREERING_DEVICE void require_fit(std::uint64_t sent, std::uint64_t expected) {
+    if (!call_.group().is_leader() || !call_.ok()) return;
+    const Post& theirs = next_post();
+    std::uint64_t they_expect;
+    memcpy(&they_expect, theirs.payload, sizeof they_expect);
+    call_.require_fit(peer_, sent, they_expect, theirs.bytes, expected);
   }
 
   TREERING_DEVICE void await_released() {
@@ -54,11 +63,9 @@ class SimpleWire {
                                  : edge_.from.slots + slot * call_.view().shape.slot_bytes;
   }
 
-  TREERING_DEVICE void post(std::size_t bytes) { offer(bytes, 0, 0); }
-
-  TREERING_DEVICE void offer(std::size_t bytes, Reference input, Reference output) {
+  TREERING_DEVICE void post(std::size_t bytes, Reference input = 0, Reference output = 0) {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    Post& post = edge_.to.posts[edge_.sent & (call_.view().shape.slots - 1)];
+    Post& post = next_to_send();
     post.word = call_.word();
     post.bytes = bytes;
     post.input = input;
@@ -80,12 +87,13 @@ class SimpleWire {
     return edge_.from.posts[edge_.received & (call_.view().shape.slots - 1)];
   }
 
+  TREERING_DEVICE Post& next_to_send() const {
+    return edge_.to.posts[edge_.sent & (call_.view().shape.slots - 1)];
+  }
+
   /// Where the peer's memory lies in which that reference was made.
   TREERING_DEVICE std::byte* resolve(Reference reference) const {
-    if (reference == 0) return nullptr;
-    const std::uint64_t region = reference >> reference_offset_bits;
-    const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
-    return call_.view().regions[peer_].base[region] + offset;
+    return reference == 0 ? nullptr : treering::resolve(call_.view(), peer_, reference);
   }
 
   Call& call_;

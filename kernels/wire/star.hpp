@@ -55,7 +55,7 @@ class Star {
     for (int d = 1; d < call_.size(); ++d) {
       const Chunk part = part_of(mesh_.to(d));
       const Reference place = array == 0 ? 0 : array + call_.bytes(part.begin);
-      mesh_.wire(mesh_.to(d)).offer(call_.bytes(part), place, 0);
+      mesh_.wire(mesh_.to(d)).post(call_.bytes(part), place);
     }
   }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/wire/board.hpp"
+#include "kernels/wire/mail.hpp"
 #include "kernels/wire/post.hpp"
 #include "plan/chunks.hpp"
 
@@ -27,8 +28,7 @@ struct alignas(line_bytes) Verdict {
   std::uint64_t failure;  ///< a Failure
   std::uint64_t peer;
   std::uint64_t sequence;
-  std::uint64_t direct;        ///< 1: the latest call accessed the ranks' buffers directly
-  std::uint64_t theirs, ours;  ///< bytes that the peer sends, and that we expect, if they differ
+  std::uint64_t direct;  ///< 1: the latest call accessed the ranks' buffers directly
 };
 
 inline constexpr int region_count = 16;
@@ -50,10 +50,18 @@ struct RankView {
   std::uint64_t* sequence;     ///< [channels]: calls that this block has completed
   std::uint64_t* broken;       ///< number of the call that failed, if one did: later ones are void
   const Flag* abort;           ///< on this rank's board
-  Verdict* verdicts;           ///< [channels], host-visible
+  Verdict* verdicts;   ///< [channels + 1], host-visible; the last: of point-to-point messages
+  PostOffice* office;  ///< for point-to-point messages
   /// Host: polls before a wait yields its core; few where ranks outnumber cores.
   std::uint32_t spins;
 };
+
+/// Where a reference of `rank` leads.
+TREERING_DEVICE std::byte* resolve(const RankView& view, int rank, Reference reference) {
+  const std::uint64_t region = reference >> reference_offset_bits;
+  const std::uint64_t offset = reference & ((std::uint64_t{1} << reference_offset_bits) - 1);
+  return view.regions[rank].base[region] + offset;
+}
 
 /// One call of one rank.
 struct CallArgs {

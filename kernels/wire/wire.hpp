@@ -5,15 +5,16 @@
 //   sending                                    receiving
 //   await_credit()   a slot is free            await_post()     a message of this call has come
 //   outgoing(bytes)  where the message goes    incoming(bytes)  where it lies
-//   post(bytes)      it is complete            release()        it has been consumed
+//   post(bytes, …)   it is complete            release()        it has been consumed
 //
 // All threads call all of them alike; only the leader, who waits and raises flags, may call() them done:
 // agree() comes between the waits and the data, complete() between the data and post() or release().
 //
-//   offer(bytes, …)  in place of a post: tells of as many bytes, and where the peer may access this
-//                    rank's memory; carries no data
-//   offered_input()  what the next message offers; null: nothing. Only `direct` wires offer
-//   expect(bytes)    the call fails unless the message that has come has, or tells of, as many bytes
+// A post may say where this rank's buffers lie:
+//
+//   offered_input()  where the next message says so; null: nowhere. Only `direct` wires do
+//   offer(sent, expected, …)  in place of a post: how many bytes the peer is to get and to bring, and no data
+//   require_fit(sent, expected)  the offer that has come must fit this rank's
 //   await_released() the peer has released all messages
 
 #include <type_traits>

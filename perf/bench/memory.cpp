@@ -94,11 +94,10 @@ Memory::Memory(std::size_t bytes, bool registered) {
     buffer_.emplace(bytes + extra);
     return;
   }
-  if (device().execution() == Execution::cuda)
-    throw Error(
-        ErrorCode::unsupported,
-        "--registered 0 needs memory that Treering did not allocate; on a GPU the command has "
-        "none. Use --registered 1.");
+  if (device().execution() == Execution::cuda) {
+    plain_ = static_cast<std::byte*>(device().allocate(bytes + extra));
+    return;
+  }
   // aligned_alloc wants a multiple of the alignment.
   plain_ = static_cast<std::byte*>(std::aligned_alloc(256, (bytes + extra + 255) / 256 * 256));
   if (plain_ == nullptr)
@@ -106,7 +105,10 @@ Memory::Memory(std::size_t bytes, bool registered) {
                 fmt::format("There is no memory for a buffer of {} bytes.", bytes));
 }
 
-Memory::~Memory() { std::free(plain_); }
+Memory::~Memory() {
+  if (plain_ == nullptr) return;
+  device().execution() == Execution::cuda ? device().deallocate(plain_) : std::free(plain_);
+}
 
 Region Memory::region(std::size_t bytes, std::size_t shift) const {
   std::byte* begin = buffer_ ? buffer_->as<std::byte>() : plain_;

@@ -53,8 +53,8 @@ class Memory {
  public:
   static constexpr std::size_t most_shift = 64;
 
-  /// Of Treering's allocator, or plain. Throws Error{out_of_memory}, Error{unsupported} for plain
-  /// memory on a GPU.
+  /// A Buffer, or memory that Treering does not know as one: on a GPU of cudaMalloc. Throws
+  /// Error{out_of_memory}.
   Memory(std::size_t bytes, bool registered);
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

@@ -40,6 +40,8 @@ struct Kind {
   Wait wait;
 };
 
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
 const Kind waits[] = {
     {"barrier", [](Communicator& c, float*, const CallOptions& how) { c.barrier(how); }},
     {"one_shot", [](Communicator& c, float* data,

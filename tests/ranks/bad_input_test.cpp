@@ -115,6 +115,16 @@ TEST_F(BadArgument, OperatorThatTheTypeDoesNotHave) {
   expect_invalid(
       {"all_reduce on rank 1", "`op` = bit_xor does not apply to f32; it has sum, prod, min, max"},
       [&](Communicator& c) { c.all_reduce(a_.data(), b_.data(), 7, f32, ReduceOp::bit_xor); });
+  expect_invalid({"reduce on rank 1", "`op` = bit_or does not apply to f8e5m2"},
+                 [&](Communicator& c) {
+                   c.reduce(a_.data(), b_.data(), 7, DataType::f8e5m2, ReduceOp::bit_or, 0);
+                 });
+  const std::vector<std::size_t> parts{3, 4};
+  expect_invalid({"reduce_scatter_v on rank 1", "`op` = premul_sum does not apply to bool"},
+                 [&](Communicator& c) {
+                   c.reduce_scatter_v(a_.data(), b_.data(), {parts}, DataType::boolean,
+                                      ReduceOp::premul_sum);
+                 });
   expect_invalid({"`op` = avg does not apply to bool; it has sum, prod, min, max, bit_and"},
                  [&](Communicator& c) {
                    c.reduce_scatter(a_.data(), b_.data(), 7, DataType::boolean, ReduceOp::avg);
@@ -132,6 +142,124 @@ TEST_F(BadArgument, OverlappingButNotInPlace) {
                  [&](Communicator& c) { c.all_gather(a_.data(), a_.data(), 100, f32); });
   expect_invalid({"all_to_all on rank 1", "overlap"},
                  [&](Communicator& c) { c.all_to_all(a_.data() + 150, a_.data(), 100, f32); });
+}
+
+TEST_F(BadArgument, RootThatIsNoRank) {
+  for (const int root : {-1, 2, 1'000'000}) {
+    const std::string text = fmt::format("`root` = {}, but ranks go from 0 to 1", root);
+    expect_invalid({"broadcast on rank 1", text.c_str()},
+                   [&](Communicator& c) { c.broadcast(a_.data(), b_.data(), 7, f32, root); });
+    expect_invalid({"reduce on rank 1", text.c_str()},
+                   [&](Communicator& c) { c.reduce(a_.data(), b_.data(), 7, f32, sum, root); });
+    expect_invalid({"gather on rank 1", text.c_str()},
+                   [&](Communicator& c) { c.gather(a_.data(), b_.data(), 7, f32, root); });
+    expect_invalid({"scatter on rank 1", text.c_str()},
+                   [&](Communicator& c) { c.scatter(a_.data(), b_.data(), 7, f32, root); });
+  }
+}
+
+/// Null where a rank with this part has a buffer; what is not its own in a call with a root does not matter.
+TEST_F(BadArgument, NullOfARoot) {
+  expect_invalid({"broadcast on rank 1", "`input` is null"},
+                 [&](Communicator& c) { c.broadcast(nullptr, b_.data(), 7, f32, 1); });
+  expect_invalid({"broadcast on rank 1", "`output` is null"},
+                 [&](Communicator& c) { c.broadcast(nullptr, nullptr, 7, f32, 0); });
+  expect_invalid({"reduce on rank 1", "`output` is null"},
+                 [&](Communicator& c) { c.reduce(a_.data(), nullptr, 7, f32, sum, 1); });
+  expect_invalid({"gather on rank 1", "`output` is null", "56 B"},
+                 [&](Communicator& c) { c.gather(a_.data(), nullptr, 7, f32, 1); });
+  expect_invalid({"scatter on rank 1", "`input` is null", "56 B"},
+                 [&](Communicator& c) { c.scatter(nullptr, b_.data(), 7, f32, 1); });
+}
+
+TEST_F(BadArgument, PartsThatAreNotOneForEachRank) {
+  const std::vector<std::size_t> one{7}, two{7, 7}, three{1, 2, 3};
+  expect_invalid({"all_gather_v on rank 1", "`parts` has 1 counts", "each of the 2 ranks"},
+                 [&](Communicator& c) { c.all_gather_v(a_.data(), b_.data(), {one}, f32); });
+  expect_invalid({"reduce_scatter_v on rank 1", "`parts` has 3 counts"}, [&](Communicator& c) {
+    c.reduce_scatter_v(a_.data(), b_.data(), {three}, f32, sum);
+  });
+  expect_invalid({"all_to_all_v on rank 1", "`sent` has 0 counts"},
+                 [&](Communicator& c) { c.all_to_all_v(a_.data(), {}, b_.data(), {two}, f32); });
+  expect_invalid({"all_to_all_v on rank 1", "`received` has 3 counts"}, [&](Communicator& c) {
+    c.all_to_all_v(a_.data(), {two}, b_.data(), {three}, f32);
+  });
+  expect_invalid({"`parts` has 3 displacements", "none, or one for each of the 2 ranks"},
+                 [&](Communicator& c) {
+                   c.all_gather_v(a_.data(), b_.data(), {two, three}, f32);
+                 });
+  expect_invalid({"`sent` has 1 displacements"}, [&](Communicator& c) {
+    c.all_to_all_v(a_.data(), {two, one}, b_.data(), {two}, f32);
+  });
+}
+
+TEST_F(BadArgument, PartsOfAnOutputThatOverlap) {
+  const std::vector<std::size_t> counts{7, 7}, near{0, 6}, same{100, 100}, back{6, 0};
+  for (const auto& displacements : {near, same, back}) {
+    expect_invalid({"all_gather_v on rank 1", "`parts`: parts overlap, at element"},
+                   [&](Communicator& c) {
+                     c.all_gather_v(a_.data(), b_.data(), {counts, displacements}, f32);
+                   });
+    expect_invalid({"all_to_all_v on rank 1", "`received`: parts overlap"}, [&](Communicator& c) {
+      c.all_to_all_v(a_.data(), {counts}, b_.data(), {counts, displacements}, f32);
+    });
+  }
+}
+
+TEST_F(BadArgument, PartsThatNoMemoryHolds) {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  const std::vector<std::size_t> small{7, 7}, far{0, most / 4}, beyond{0, most - 3};
+  for (const std::size_t count : {most, most / 2, most / 4, most - 6}) {
+    const std::vector<std::size_t> large{7, count};
+    expect_invalid({"all_gather_v on rank 1"},
+                   [&](Communicator& c) { c.all_gather_v(a_.data(), b_.data(), {large}, f32); });
+    expect_invalid({"reduce_scatter_v on rank 1"}, [&](Communicator& c) {
+      c.reduce_scatter_v(a_.data(), b_.data(), {large}, f32, sum);
+    });
+    expect_invalid(
+        {"all_to_all_v on rank 1", "`sent`: the part of rank 1", "than any memory holds"},
+        [&](Communicator& c) { c.all_to_all_v(a_.data(), {large}, b_.data(), {large}, f32); });
+  }
+  for (const auto& displacements : {far, beyond})
+    expect_invalid({"`parts`: the part of rank 1, 7 elements from"}, [&](Communicator& c) {
+      c.all_gather_v(a_.data(), b_.data(), {small, displacements}, f32);
+    });
+}
+
+TEST_F(BadArgument, ExchangeThatDoesNotFitItself) {
+  const std::vector<std::size_t> five_six{5, 6}, five_seven{5, 7}, six_six{6, 6}, apart{0, 10};
+  expect_invalid(
+      {"all_to_all_v on rank 1", "`sent` gives rank 1 itself 6 elements, `received` expects 7"},
+      [&](Communicator& c) {
+        c.all_to_all_v(a_.data(), {five_six}, b_.data(), {five_seven}, f32);
+      });
+  expect_invalid({"in place `sent` and `received` must be the same"}, [&](Communicator& c) {
+    c.all_to_all_v(a_.data(), {five_six}, a_.data(), {six_six}, f32);
+  });
+  expect_invalid({"in place `sent` and `received` must be the same"}, [&](Communicator& c) {
+    c.all_to_all_v(a_.data(), {six_six}, a_.data(), {six_six, apart}, f32);
+  });
+}
+
+TEST_F(BadArgument, PartsThatOverlapTheOtherBuffer) {
+  const std::vector<std::size_t> counts{5, 6};
+  // In place on rank 1 is output + 5.
+  expect_invalid({"all_gather_v on rank 1", "overlap", text_of(a_.data() + 5).c_str()},
+                 [&](Communicator& c) { c.all_gather_v(a_.data(), a_.data(), {counts}, f32); });
+  expect_invalid({"reduce_scatter_v on rank 1", "overlap"}, [&](Communicator& c) {
+    c.reduce_scatter_v(a_.data(), a_.data() + 4, {counts}, f32, sum);
+  });
+  expect_invalid({"scatter on rank 1", "overlap"},
+                 [&](Communicator& c) { c.scatter(a_.data(), a_.data(), 100, f32, 1); });
+  expect_invalid({"gather on rank 1", "overlap"},
+                 [&](Communicator& c) { c.gather(a_.data(), a_.data(), 100, f32, 1); });
+}
+
+TEST_F(BadArgument, ScaleThatTheTypeCannotHold) {
+  for (const double scale : {-1.0, 256.0, 1e300})
+    expect_invalid({"`scale` = ", "is no value of u8"}, [&](Communicator& c) {
+      c.all_reduce(a_.data(), b_.data(), 7, DataType::u8, ReduceOp::premul_sum, {.scale = scale});
+    });
 }
 
 TEST_F(BadArgument, CountThatNoMemoryHolds) {
@@ -333,6 +461,10 @@ struct BadVariable {
   const char* valid;
 };
 
+void PrintTo(const BadVariable& bad, std::ostream* out) {
+  *out << bad.variable << '=' << bad.value;
+}
+
 class BadEnvironment : public testing::TestWithParam<BadVariable> {};
 
 TEST_P(BadEnvironment, IsRefused) {
@@ -370,6 +502,8 @@ struct Difference {
   const char* named;
 };
 
+void PrintTo(const Difference& d, std::ostream* out) { *out << d.variable << '=' << d.value; }
+
 class SettingsDiffer : public testing::TestWithParam<Difference> {};
 
 TEST_P(SettingsDiffer, IsAnErrorOnAllRanks) {
@@ -393,7 +527,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Difference{"TREERING_INBOX", "1M", "TREERING_INBOX = 1048576"},
                     Difference{"TREERING_SLOT", "4K", "TREERING_SLOT = 4096"},
                     Difference{"TREERING_BLOCKS", "3", "TREERING_BLOCKS"},
-                    Difference{"TREERING_ALGORITHM", "ring", "TREERING_ALGORITHM"}),
+                    Difference{"TREERING_ALGORITHM", "ring", "TREERING_ALGORITHM"},
+                    Difference{"TREERING_DETERMINISTIC", "1", "TREERING_DETERMINISTIC"}),
     [](const auto& tested) { return std::string(tested.param.variable); });
 
 /// Settings that may differ.

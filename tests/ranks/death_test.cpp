@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/print.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
 #include "tests/ranks/team.hpp"
@@ -130,6 +131,54 @@ TEST_P(Killed, TheWholeJobLeavesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Killed, testing::Values(2, 3, 4));
+
+/// Loops over one collective until it fails; the argument names it.
+const RegisterProgram loop_of("loop of", [](const RankProcess& self) {
+  const Case one{.pattern = {.collective = parse_collective(self.argument),
+                             .type = DataType::f32,
+                             .op = ReduceOp::sum,
+                             .ranks = self.size,
+                             .count = 50'000,
+                             .seed = 1}};
+  Communicator comm = self.join();
+  Side side(one, self.rank);
+  side.call(comm);
+  self.say(side.faults());
+  self.say(outcome_of([&] {
+             for (;;) side.call(comm);
+           }).line());
+});
+
+class KilledIn : public testing::TestWithParam<Collective> {};
+
+/// The root and another; with a root some ranks wait only for it, and it for few.
+TEST_P(KilledIn, TheMiddleOfACall) {
+  constexpr int size = 3;
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (int victim = 0; victim < 2; ++victim) {
+    Job job("loop of", size, {.argument = name(GetParam())});
+    job.expect_all("");
+    let_pass(random);
+    job.kill(victim, SIGKILL);
+    EXPECT_EQ(job.wait(victim), -SIGKILL);
+    for (int r = 0; r < size; ++r) {
+      if (r == victim) continue;
+      const Outcome o = job.hear_outcome(r);
+      EXPECT_EQ(o.code, ErrorCode::peer_lost) << testing::PrintToString(o);
+      EXPECT_THAT(o.ranks, ElementsAre(victim)) << testing::PrintToString(o);
+      EXPECT_EQ(job.wait(r), 0);
+    }
+  }
+}
+
+std::vector<Collective> all_collectives() {
+  std::vector<Collective> all;
+  for (int i = 0; i < collectives; ++i) all.push_back(static_cast<Collective>(i));
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, KilledIn, testing::ValuesIn(all_collectives()),
+                         [](const auto& tested) { return std::string(name(tested.param)); });
 
 /// Ranks are told one by one what to do: "call", "exit", "destroy", "end".
 const RegisterProgram told("told", [](const RankProcess& self) {

@@ -9,6 +9,8 @@
 #include <latch>
 #include <optional>
 
+#include "collectives/membership.hpp"
+#include "kernels/exec/host/arena.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
 #include "tests/ranks/team.hpp"
@@ -113,6 +115,33 @@ TEST(ThousandCommunicators, MadeByProcesses) {
   job.tell_all("sweep");
   for (int r = 0; r < 2; ++r)
     expect_flat(before[static_cast<std::size_t>(r)], Resources::parse(job.hear(r)));
+}
+
+/// A rank whose start failed late writes nothing into the seat of a peer that has gone meanwhile: the memory may be
+/// somebody else's by now.
+TEST(FailedStart, LeavesThePeersSeatAlone) {
+  const auto seat_of = [](int rank) {
+    return std::make_shared<Membership>(device(), rank, 2, Options{});
+  };
+  auto mine = seat_of(0), theirs = seat_of(1);
+  const Facts facts[] = {mine->facts(), theirs->facts()};
+  mine->connect(facts, {});
+  theirs.reset();  // its start failed; and its memory is given to the next who asks
+  const std::byte* farewells = process_arena().base() + facts[1].board_offset + sizeof(Board);
+  std::vector<Buffer> next;
+  const auto holds_farewells = [&](const Buffer& buffer) {
+    const auto* begin = buffer.as<std::byte>();
+    return begin <= farewells && farewells + 2 * sizeof(std::uint64_t) <= begin + buffer.bytes();
+  };
+  do {
+    next.emplace_back(4096);
+  } while (!holds_farewells(next.back()) && next.size() < 10'000);
+  ASSERT_TRUE(holds_farewells(next.back()));
+
+  Membership::retire(std::move(mine));
+  for (const Buffer& buffer : next)
+    for (std::size_t i = 0; i < buffer.bytes(); ++i)
+      ASSERT_EQ(buffer.as<std::byte>()[i], std::byte{0}) << "byte " << i;
 }
 
 TEST(ManyCommunicators, StartAtOnceFromManyThreads) {

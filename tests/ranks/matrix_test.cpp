@@ -1,82 +1,34 @@
-// Every collective × algorithm × wire × type × operator × awkward size × number of ranks × placement,
-// exactly. Wires do not look at types and operators, so LL is not crossed with these.
+// Every collective × algorithm × wire × type × operator × awkward size × number of ranks × placement × root, exactly:
+// every two of them together, or all combinations with TREERING_TEST_ALL=1.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 #include "plan/choice.hpp"
-#include "tests/ranks/team.hpp"
+#include "tests/ranks/cases.hpp"
 
 namespace treering::test {
 namespace {
 
-constexpr DataType types[] = {DataType::u8,      DataType::i8,     DataType::u16,    DataType::i16,
-                              DataType::u32,     DataType::i32,    DataType::u64,    DataType::i64,
-                              DataType::boolean, DataType::f8e4m3, DataType::f8e5m2, DataType::f16,
-                              DataType::bf16,    DataType::f32,    DataType::f64};
-constexpr ReduceOp operators[] = {ReduceOp::sum,     ReduceOp::prod,   ReduceOp::min,
-                                  ReduceOp::max,     ReduceOp::avg,    ReduceOp::premul_sum,
-                                  ReduceOp::bit_and, ReduceOp::bit_or, ReduceOp::bit_xor};
-
-/// Every collective that moves data.
-std::vector<Collective> movers_and_reducers() {
-  std::vector<Collective> all;
-  for (int i = 0; i < collectives; ++i)
-    if (const auto c = static_cast<Collective>(i); c != Collective::barrier) all.push_back(c);
-  return all;
-}
-
 class Matrix : public testing::TestWithParam<int> {};
 
-/// All placements of one call.
-void check_placements(Team& team, Case one) {
-  for (const bool in_place : {false, true})
-    for (const bool registered : {false, true}) {
-      if (registered && one.wire == WireType::ll) continue;  // which is never direct
-      one.in_place = one.pattern.symmetric = in_place;
-      one.registered = registered;
-      check(team, one);
+TEST_P(Matrix, EveryPairOfValuesIsExact) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const CallSpace calls({std::begin(team_sizes), std::end(team_sizes)});
+    const std::vector<Row> rows = pairwise_covering(calls.space(), seed);
+    Team team(GetParam());
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (calls.ranks_of(rows[i]) != team.size()) continue;
+      check(team, calls.case_of(rows[i], seed * 10'000 + i));
+      ++done;
     }
-}
-
-void check_algorithms(Team& team, const Pattern& pattern, std::size_t offset,
-                      WireType wire = WireType::simple) {
-  for (const Algorithm algorithm : algorithms_of(pattern.collective))
-    check_placements(team,
-                     {.pattern = pattern, .algorithm = algorithm, .wire = wire, .offset = offset});
-}
-
-/// The wire for buffers that lie at this offset: LL reads and writes none itself, so one is enough for it.
-constexpr std::pair<std::size_t, WireType> offsets_and_wires[] = {
-    {0, WireType::simple}, {1, WireType::simple}, {1, WireType::ll}};
-
-TEST_P(Matrix, AwkwardSizes) {
-  Team team(GetParam());
-  std::uint64_t seed = 1;
-  for (const Collective collective : movers_and_reducers())
-    for (const std::size_t count : {0, 1, 3, 7, 64, 65, 1000, 4099})
-      for (const auto& [offset, wire] : offsets_and_wires)
-        check_algorithms(team,
-                         {.collective = collective,
-                          .type = DataType::f32,
-                          .op = ReduceOp::sum,
-                          .ranks = team.size(),
-                          .count = count,
-                          .seed = seed++,
-                          .root = static_cast<int>(seed) % team.size()},
-                         offset, wire);
-}
-
-TEST_P(Matrix, TypesAndOperators) {
-  Team team(GetParam());
-  std::uint64_t seed = 100;
-  for (const DataType type : types)
-    for (const Collective collective : movers_and_reducers())
-      for (const ReduceOp op : operators) {
-        if (!applies(op, type) || (!reduces(collective) && op != ReduceOp::sum)) continue;
-        check_algorithms(team, {collective, type, op, team.size(), 131, seed++}, 1);
-      }
+    fmt::print("{} of the {} cases of a covering are for {} ranks (seed {})\n", done, rows.size(),
+               team.size(), seed);
+  }
 }
 
 /// Sums that must be rounded: all ranks get the same bits, and those that fold all ranks at once get the
@@ -108,16 +60,6 @@ TEST_P(Matrix, RoundedSumsHaveTheSameBits) {
   }
 }
 
-/// Several messages a wire, so that slots and credits go round.
-TEST_P(Matrix, ManySlots) {
-  Team team(GetParam());
-  const std::size_t count = 400'009 / static_cast<std::size_t>(team.size());
-  for (const Collective collective : movers_and_reducers())
-    for (const WireType wire : {WireType::simple, WireType::ll})
-      check_algorithms(team, {collective, DataType::bf16, ReduceOp::max, team.size(), count, 7}, 0,
-                       wire);
-}
-
 TEST_P(Matrix, BarriersBetweenCalls) {
   Team team(GetParam());
   for (int i = 0; i < 50; ++i) {
@@ -127,30 +69,27 @@ TEST_P(Matrix, BarriersBetweenCalls) {
   }
 }
 
-/// Calls of all kinds in random order, one after the other on the same wires.
-TEST_P(Matrix, RandomSequence) {
-  Team team(GetParam());
-  const std::uint64_t seed = 20260;
-  SCOPED_TRACE(testing::Message() << "seed of the sequence: " << seed);
-  std::mt19937_64 random(seed + static_cast<std::uint64_t>(GetParam()));
-  const auto pick = [&](const auto& from) { return from[random() % std::size(from)]; };
-  for (int i = 0; i < 200; ++i) {
-    const DataType type = pick(types);
-    const ReduceOp op = pick(operators);
-    Case one{.pattern = {pick(movers_and_reducers()), type, applies(op, type) ? op : ReduceOp::max,
-                         team.size(), random() % 3000, random()}};
-    const Collective collective = one.pattern.collective;
-    one.pattern.root = static_cast<int>(random() % static_cast<unsigned>(team.size()));
-    if (random() % 3 != 0) one.algorithm = pick(algorithms_of(collective));
-    if (random() % 3 == 0) one.wire = WireType::ll;
-    one.in_place = one.pattern.symmetric = random() % 2 != 0;
-    one.registered = random() % 2 != 0;
-    one.offset = random() % 3;
-    check(team, one);
+INSTANTIATE_TEST_SUITE_P(Ranks, Matrix, testing::ValuesIn(team_sizes));
+
+TEST(MatrixOfAll, EveryCombinationIsExact) {
+  if (!everything()) GTEST_SKIP() << "it takes hours: ./dev test --all";
+  using namespace std::chrono;
+  for (const int size : team_sizes) {
+    const CallSpace calls({size});
+    std::uint64_t all = 0, done = 0;
+    for_each_row(calls.space(), [&](const Row&) { ++all; });
+    Team team(size);
+    auto told = steady_clock::now();
+    for_each_row(calls.space(), [&](const Row& row) {
+      if (HasFailure()) return;
+      check(team, calls.case_of(row, ++done));
+      if (done < all && steady_clock::now() - told < 10s) return;
+      told = steady_clock::now();
+      fmt::print("{} of {} cases among {} ranks\n", done, all, size);
+      std::fflush(stdout);
+    });
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Ranks, Matrix, testing::Values(1, 2, 3, 4, 5, 7, 8, 16));
 
 }  // namespace
 }  // namespace treering::test

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/rank_list.hpp"
+#include "collectives/arguments.hpp"
 #include "kernels/exec/device.hpp"
 #include "perf/call.hpp"
 #include "tests/ranks/guarded.hpp"
@@ -34,6 +35,10 @@ struct Called {
   DataType type = f32;
   ReduceOp op = sum;
   std::optional<Algorithm> algorithm = {};
+  int root = 0;
+  /// With uneven parts, which are of `count` elements: so much more for the first and less for the second rank; or
+  /// more for the next rank, if this one alone knows.
+  std::ptrdiff_t shift = 0;
   std::optional<WireType> wire = {};
 };
 
@@ -46,6 +51,13 @@ constexpr auto all_reduce = Collective::all_reduce;
 constexpr auto reduce_scatter = Collective::reduce_scatter;
 constexpr auto all_gather = Collective::all_gather;
 constexpr auto all_to_all = Collective::all_to_all;
+constexpr auto all_gather_v = Collective::all_gather_v;
+constexpr auto reduce_scatter_v = Collective::reduce_scatter_v;
+constexpr auto all_to_all_v = Collective::all_to_all_v;
+constexpr auto broadcast = Collective::broadcast;
+constexpr auto reduce = Collective::reduce;
+constexpr auto gather = Collective::gather;
+constexpr auto scatter = Collective::scatter;
 constexpr auto barrier = Collective::barrier;
 
 const std::vector<Kind>& kinds() {
@@ -110,21 +122,102 @@ const std::vector<Kind>& kinds() {
       {{all_gather, large, f32, sum, Algorithm::direct},
        {all_gather, large, f32, sum, Algorithm::ring}},
       // another wire
-      {{all_reduce, small, f32, sum, Algorithm::one_shot, WireType::ll},
-       {all_reduce, small, f32, sum, Algorithm::one_shot, WireType::simple}},
-      {{all_gather, large, f32, sum, Algorithm::ring, WireType::simple},
-       {all_gather, large, f32, sum, Algorithm::ring, WireType::ll}},
+      {{.collective = all_reduce,
+        .count = small,
+        .algorithm = Algorithm::one_shot,
+        .wire = WireType::ll},
+       {.collective = all_reduce,
+        .count = small,
+        .algorithm = Algorithm::one_shot,
+        .wire = WireType::simple}},
+      {{.collective = all_gather,
+        .count = large,
+        .algorithm = Algorithm::ring,
+        .wire = WireType::simple},
+       {.collective = all_gather,
+        .count = large,
+        .algorithm = Algorithm::ring,
+        .wire = WireType::ll}},
       // over LL
-      {{all_reduce, small, f32, sum, Algorithm::one_shot, WireType::ll},
-       {all_reduce, small + 1, f32, sum, Algorithm::one_shot, WireType::ll}},
-      {{all_reduce, large, f32, sum, Algorithm::two_shot, WireType::ll},
-       {all_gather, medium, f32, sum, Algorithm::direct, WireType::ll}},
-      {{all_to_all, medium, f32, sum, Algorithm::direct, WireType::ll}, {barrier, 0, DataType::u8}},
+      {{.collective = all_reduce,
+        .count = small,
+        .algorithm = Algorithm::one_shot,
+        .wire = WireType::ll},
+       {.collective = all_reduce,
+        .count = small + 1,
+        .algorithm = Algorithm::one_shot,
+        .wire = WireType::ll}},
+      {{.collective = all_reduce,
+        .count = large,
+        .algorithm = Algorithm::two_shot,
+        .wire = WireType::ll},
+       {.collective = all_gather,
+        .count = medium,
+        .algorithm = Algorithm::direct,
+        .wire = WireType::ll}},
+      {{.collective = all_to_all,
+        .count = medium,
+        .algorithm = Algorithm::direct,
+        .wire = WireType::ll},
+       {barrier, 0, DataType::u8}},
       // the same algorithm in another operation
       {{all_reduce, medium, f32, sum, Algorithm::ring},
        {all_gather, medium, f32, sum, Algorithm::ring}},
       {{reduce_scatter, large, f32, sum, Algorithm::ring},
        {all_gather, large, f32, sum, Algorithm::ring}},
+      // another root
+      {{.collective = broadcast, .root = 0}, {.collective = broadcast, .root = 1}},
+      {{.collective = broadcast, .count = large, .root = 1}, {broadcast, large}},
+      {{.collective = reduce, .root = 1}, {reduce}},
+      {{reduce, small}, {.collective = reduce, .count = small, .root = 1}},
+      {{gather}, {.collective = gather, .root = 1}},
+      {{.collective = scatter, .root = 1}, {scatter}},
+      {{broadcast, large, f32, sum, Algorithm::ring},
+       {broadcast, large, f32, sum, Algorithm::ring, 1}},
+      {{reduce, large, f32, sum, Algorithm::tree, 1}, {reduce, large, f32, sum, Algorithm::tree}},
+      // with a root against without, and against another
+      {{all_reduce}, {reduce}},
+      {{.collective = reduce, .count = large, .root = 1}, {all_reduce, large}},
+      {{reduce}, {reduce_scatter}},
+      {{all_gather, small}, {.collective = gather, .count = small, .root = 1}},
+      {{gather, large}, {all_gather, large}},
+      {{all_to_all}, {scatter}},
+      {{scatter, large}, {all_to_all, large}},
+      {{all_reduce, small}, {broadcast, small}},
+      {{.collective = broadcast, .root = 1}, {barrier, 0, DataType::u8}},
+      {{barrier, 0, DataType::u8}, {.collective = broadcast, .count = small, .root = 1}},
+      {{barrier, 0, DataType::u8}, {gather}},
+      {{.collective = broadcast, .root = 1}, {scatter}},
+      {{reduce}, {gather}},
+      {{gather}, {scatter}},
+      // with a root: another count, type, operator, algorithm
+      {{broadcast, 5}, {broadcast, 6}},
+      {{.collective = scatter, .count = large, .root = 1},
+       {.collective = scatter, .count = large + 1, .root = 1}},
+      {{gather, medium, f32}, {gather, medium, DataType::i32}},
+      {{reduce, medium, f32, sum}, {reduce, medium, f32, ReduceOp::max}},
+      {{broadcast, large, f32, sum, Algorithm::tree},
+       {broadcast, large, f32, sum, Algorithm::direct}},
+      {{reduce, medium, f32, sum, Algorithm::direct}, {reduce, medium, f32, sum, Algorithm::ring}},
+      // other parts
+      {{all_gather_v}, {.collective = all_gather_v, .shift = 1}},
+      {{.collective = all_gather_v, .count = large, .shift = 7}, {all_gather_v, large}},
+      {{reduce_scatter_v}, {.collective = reduce_scatter_v, .shift = -5}},
+      {{all_gather_v, small, f32, sum, Algorithm::ring},
+       {all_gather_v, small, f32, sum, Algorithm::ring, 0, -5}},
+      {{reduce_scatter_v, large, f32, sum, Algorithm::ring},
+       {reduce_scatter_v, large, f32, sum, Algorithm::ring, 0, 1}},
+      {{all_gather}, {all_gather_v}},
+      {{reduce_scatter_v, large}, {reduce_scatter, large}},
+      {{all_to_all}, {all_to_all_v}},
+      {{all_to_all_v, medium, f32}, {all_to_all_v, medium, DataType::u32}},
+      // what one rank sends is not what another expects
+      {{all_to_all_v}, {.collective = all_to_all_v, .shift = 3}},
+      {{all_to_all_v, small}, {.collective = all_to_all_v, .count = small, .shift = -1}},
+      {{all_to_all_v, small}, {.collective = all_to_all_v, .count = small, .shift = -5}},
+      {{all_to_all_v, 0}, {.collective = all_to_all_v, .count = 0, .shift = 1}},
+      {{all_to_all_v, large}, {.collective = all_to_all_v, .count = large, .shift = 1}},
+      {{all_to_all_v, large}, {.collective = all_to_all_v, .count = large, .shift = -999'999}},
   };
   return all;
 }
@@ -135,11 +228,17 @@ struct Scene {
   int size;
 
   const Kind& kind() const { return kinds()[number]; }
-  bool two_camps() const { return number % 4 == 3; }
+  /// All call the same, but do not agree on what one sends to the next.
+  bool sizes_only() const {
+    return kind().usual.collective == all_to_all_v && kind().odd.shift != 0;
+  }
+  bool two_camps() const { return number % 4 == 3 && !sizes_only(); }
   bool is_odd(int rank) const {
     return two_camps() ? rank % 2 == 1 : rank == static_cast<int>(number) % size;
   }
   const Called& called_by(int rank) const { return is_odd(rank) ? kind().odd : kind().usual; }
+  /// The rank may owe no wait in its call: one with a root, or of sizes that two others do not agree on.
+  bool may_pass(int rank) const { return has_root(called_by(rank).collective) || sizes_only(); }
   bool registered() const { return number % 2 == 0; }
   int barriers_before() const { return static_cast<int>(number % 3) * 8; }
 
@@ -151,54 +250,97 @@ struct Scene {
   }
 };
 
-std::string describe(const Called& call) {
-  switch (call.collective) {
-    case barrier:
-      return "barrier()";
-    case all_reduce:
-    case reduce_scatter:
-      return fmt::format("{}({} × {}, {}", name(call.collective), name(call.type), call.count,
-                         name(call.op));
-    default:
-      return fmt::format("{}({} × {}", name(call.collective), name(call.type), call.count);
+/// The parts that a rank sends, or that all ranks have in mind.
+std::vector<std::size_t> parts(const Called& call, int size, int rank) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(size), call.count);
+  const auto shift = static_cast<std::size_t>(call.shift);  // wraps, and so may take away
+  if (call.collective == all_to_all_v) {
+    counts[static_cast<std::size_t>((rank + 1) % size)] += shift;
+  } else {
+    counts[0] += shift;
+    counts[1] -= shift;
   }
+  return counts;
+}
+
+/// As reports show a call; without its end, where the plan may follow.
+std::string begin_of(const Called& call, int size) {
+  if (call.collective == barrier) return "barrier(";
+  const bool known_parts = call.collective == all_gather_v || call.collective == reduce_scatter_v;
+  std::string text = fmt::format("{}({}", name(call.collective), name(call.type));
+  if (known_parts)
+    text += fmt::format(" × {} in parts #{:08x}", call.count * static_cast<std::size_t>(size),
+                        hash_of({parts(call, size, 0)}));
+  else if (call.collective != all_to_all_v)
+    text += fmt::format(" × {}", call.count);
+  if (reduces(call.collective)) text += fmt::format(", {}", name(call.op));
+  if (has_root(call.collective)) text += fmt::format(", root {}", call.root);
+  return text;
+}
+
+/// The likely culprits: the smaller camp, or those who do not agree on a size.
+std::vector<int> expected_ranks(const Scene& scene) {
+  const auto odd = scene.ranks(true), usual = scene.ranks(false);
+  if (scene.sizes_only()) return {odd[0], (odd[0] + 1) % scene.size};
+  return odd.size() < usual.size() || (odd.size() == usual.size() && scene.is_odd(0)) ? odd : usual;
 }
 
 /// How the error begins; for calls that differ in their algorithm only, it goes on with that.
 std::string expected_text(const Scene& scene) {
-  const Kind& kind = scene.kind();
-  const bool plan_only = describe(kind.usual) == describe(kind.odd);
-  const bool odd_first = scene.ranks(true).size() < scene.ranks(false).size() ||
-                         (scene.ranks(true).size() == scene.ranks(false).size() && scene.is_odd(0));
-  std::string text =
-      fmt::format("call {}: {} called {}", scene.barriers_before() + 1,
-                  rank_list(scene.ranks(odd_first)), describe(odd_first ? kind.odd : kind.usual));
-  if (plan_only)
-    return text + fmt::format(", by {}", name(*(odd_first ? kind.odd : kind.usual).algorithm));
-  if (!text.ends_with(")")) text += ")";
-  text += fmt::format(", {} called {}", rank_list(scene.ranks(!odd_first)),
-                      describe(odd_first ? kind.usual : kind.odd));
-  return text.ends_with(")") ? text + "." : text + ").";
-}
-
-/// The likely culprits: the smaller camp.
-std::vector<int> expected_ranks(const Scene& scene) {
-  const auto odd = scene.ranks(true), usual = scene.ranks(false);
-  return odd.size() < usual.size() || (odd.size() == usual.size() && scene.is_odd(0)) ? odd : usual;
+  const std::vector<int> first = expected_ranks(scene);
+  const std::string begin = fmt::format("call {}: ", scene.barriers_before() + 1);
+  if (scene.sizes_only()) {
+    const Called& odd = scene.kind().odd;
+    return begin +
+           fmt::format(
+               "all_to_all_v: rank {} sends {} elements of {} to rank {}, which expects {}.",
+               first[0], odd.count + static_cast<std::size_t>(odd.shift), name(odd.type), first[1],
+               odd.count);
+  }
+  const bool odd_first = scene.is_odd(first[0]);
+  const Called& call = odd_first ? scene.kind().odd : scene.kind().usual;
+  const Called& other = odd_first ? scene.kind().usual : scene.kind().odd;
+  const std::string text = begin_of(call, scene.size), other_text = begin_of(other, scene.size);
+  const std::string who = begin + rank_list(first) + " called " + text;
+  if (text == other_text) return who + fmt::format(", by {}", name(*call.algorithm));
+  return who + fmt::format("), {} called {}).", rank_list(scene.ranks(!odd_first)), other_text);
 }
 
 Pattern pattern(const Called& call, int size) {
-  return {call.collective, call.type, call.op, size, call.count, 1};
+  return {call.collective, call.type, call.op, size, call.count, 1, call.root};
+}
+
+void make(Communicator& comm, const Called& call, const void* in, void* out, CallOptions how) {
+  how.algorithm = call.algorithm;
+  how.wire = call.wire;
+  const auto counts = parts(call, comm.size(), comm.rank());
+  const std::vector<std::size_t> expected(counts.size(), call.count);
+  switch (call.collective) {
+    case all_gather_v:
+      return comm.all_gather_v(in, out, {counts}, call.type, how);
+    case reduce_scatter_v:
+      return comm.reduce_scatter_v(in, out, {counts}, call.type, call.op, how);
+    case all_to_all_v:
+      return comm.all_to_all_v(in, {counts}, out, {expected}, call.type, how);
+    default:
+      return make_call(comm, pattern(call, comm.size()), in, out, how);
+  }
 }
 
 /// A rank's buffers for a call that will fail.
 struct Buffers {
   Buffers(const Called& call, int size, bool registered)
-      : call_pattern(pattern(call, size)),
-        input(most_elements(call_pattern) * size_of(call.type), registered),
-        output(most_elements(call_pattern) * size_of(call.type), registered) {}
+      : Buffers(largest(call, size) * size_of(call.type), registered) {}
+  Buffers(std::size_t bytes, bool registered)
+      : input(bytes, registered), output(bytes, registered) {}
 
-  Pattern call_pattern;
+  static std::size_t largest(const Called& call, int size) {
+    Called even_call = call;
+    even_call.collective = even(call.collective);
+    even_call.count += static_cast<std::size_t>(std::abs(call.shift));
+    return most_elements(pattern(even_call, size));
+  }
+
   Guarded input, output;
 };
 
@@ -220,8 +362,9 @@ Part play(const Scene& scene, Communicator& comm, Communicator& other) {
   for (int i = 0; i < scene.barriers_before(); ++i) comm.barrier();
   Part part;
   part.outcome = outcome_of([&] {
-    make_call(comm, buffers.call_pattern, buffers.input.data(), buffers.output.data(),
-              {.algorithm = mine.algorithm, .wire = mine.wire});
+    make(comm, mine, buffers.input.data(), buffers.output.data(), {});
+    // See hear_in_next_calls().
+    for (int i = 0; i < 2 && scene.may_pass(rank); ++i) comm.barrier();
   });
   if (!buffers.input.untouched()) part.faults += "the input was written to; ";
   if (!buffers.output.intact()) part.faults += "bytes around the output were written to; ";
@@ -244,15 +387,32 @@ void check_outcomes(const Scene& scene, const std::vector<Outcome>& outcomes) {
   }
 }
 
+/// Who owes no wait in a call has its error later: at the latest in the second call that all must have begun, since
+/// whoever found the mismatch in the first does not begin it.
+void hear_in_next_calls(const Scene& scene, Team& team, std::vector<Outcome>& outcomes) {
+  for (int i = 0; i < 2; ++i) {
+    const auto next = team.try_each([&](Communicator& comm, const CallOptions& how) {
+      if (outcomes[static_cast<std::size_t>(comm.rank())].ok()) comm.barrier(how);
+    });
+    for (int rank = 0; rank < team.size(); ++rank) {
+      Outcome& mine = outcomes[static_cast<std::size_t>(rank)];
+      if (!mine.ok()) continue;
+      EXPECT_TRUE(scene.may_pass(rank)) << "rank " << rank;
+      mine = next[static_cast<std::size_t>(rank)];
+    }
+  }
+}
+
 std::string title(const Scene& scene) {
-  return fmt::format("scene {}: {} ranks, {} against {}", scene.number, scene.size,
-                     describe(scene.kind().usual), describe(scene.kind().odd));
+  return fmt::format("scene {}: {} ranks, {}) against {})", scene.number, scene.size,
+                     begin_of(scene.kind().usual, scene.size),
+                     begin_of(scene.kind().odd, scene.size));
 }
 
 class Mismatch : public testing::TestWithParam<int> {
  public:
   static void SetUpTestSuite() {
-    ASSERT_GE(kinds().size(), 40u);
+    ASSERT_GE(kinds().size(), 90u);
     slowest = {};
   }
   static void TearDownTestSuite() {
@@ -271,12 +431,12 @@ TEST_P(Mismatch, Team) {
       buffers.emplace_back(scene.called_by(r), scene.size, scene.registered());
     for (int i = 0; i < scene.barriers_before(); ++i)
       team.each([](Communicator& comm, const CallOptions& how) { comm.barrier(how); });
-    check_outcomes(scene, team.try_each([&](Communicator& comm, CallOptions how) {
+    auto outcomes = team.try_each([&](Communicator& comm, const CallOptions& how) {
       Buffers& mine = buffers[static_cast<std::size_t>(comm.rank())];
-      how.algorithm = scene.called_by(comm.rank()).algorithm;
-      how.wire = scene.called_by(comm.rank()).wire;
-      make_call(comm, mine.call_pattern, mine.input.data(), mine.output.data(), how);
-    }));
+      make(comm, scene.called_by(comm.rank()), mine.input.data(), mine.output.data(), how);
+    });
+    hear_in_next_calls(scene, team, outcomes);
+    check_outcomes(scene, outcomes);
     for (Buffers& mine : buffers) {
       EXPECT_TRUE(mine.input.untouched());
       EXPECT_TRUE(mine.output.intact());
@@ -431,6 +591,36 @@ TEST(MismatchInTheNextCall, NamesThatCall) {
   for (const Outcome& o : outcomes)
     EXPECT_THAT(o.text, StartsWith("call 2: rank 1 called all_gather(f32 × 100), ranks 0, 2 called "
                                    "all_to_all(f32 × 100)."));
+}
+
+/// A root that has sent all that it owes returns, whatever the others call.
+TEST(MismatchInTheNextCall, ReachesARootThatOwedNoWait) {
+  std::vector<Communicator> comms = Communicator::create_local(3);
+  std::vector<float> in(64);
+  comms[0].broadcast(in.data(), in.data(), 64, f32, 0);
+  const auto outcomes = on_threads(2, [&](int i) {
+    std::vector<float> out(64);
+    Communicator& comm = comms[static_cast<std::size_t>(i) + 1];
+    if (i == 0) return comm.all_reduce(in.data(), out.data(), 64, f32, sum);
+    comm.broadcast(nullptr, out.data(), 64, f32, 0);
+    comm.barrier();
+  });
+  const Outcome root = outcome_of([&] { comms[0].barrier(); });
+  EXPECT_THAT(root.text, StartsWith("call 1: rank 1 called all_reduce(f32 × 64, sum), ranks 0, 2 "
+                                    "called broadcast(f32 × 64, root 0)."));
+  for (const Outcome& o : outcomes) EXPECT_EQ(o.text, root.text);
+}
+
+/// Each is its own root, so that both have long gone on.
+TEST(MismatchInTheNextCall, NamesTheCallWhereItBegan) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<float> data(64);
+  for (int rank = 0; rank < 2; ++rank)
+    comms[static_cast<std::size_t>(rank)].broadcast(data.data(), data.data(), 64, f32, rank);
+  for (const Outcome& o :
+       on_threads(2, [&](int rank) { comms[static_cast<std::size_t>(rank)].barrier(); }))
+    EXPECT_THAT(o.text, StartsWith("call 1: rank 0 called broadcast(f32 × 64, root 0), rank 1 "
+                                   "called broadcast(f32 × 64, root 1)."));
 }
 
 /// Whoever failed and does not look (its caller is busy) is heard all the same.

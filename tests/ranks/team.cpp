@@ -4,64 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
+#include <memory>
 
 #include "perf/call.hpp"
-#include "tests/ranks/guarded.hpp"
 
 namespace treering::test {
-namespace {
 
-Guarded guarded(const Case& one) {
-  const std::size_t element = size_of(one.pattern.type);
-  return Guarded(most_elements(one.pattern) * element, one.registered, one.offset * element);
-}
-
-/// One rank's buffers, as large as any rank's; in place both are parts of one.
-struct Buffers {
-  Buffers(const Case& one, int rank) : output(guarded(one)) {
-    const Pattern& p = one.pattern;
-    if (!one.in_place) input.emplace(guarded(one));
-    const std::size_t element = size_of(p.type);
-    in = one.in_place ? output.data() + in_place_input(p, rank) * element : input->data();
-    out = one.in_place ? output.data() + in_place_output(p, rank) * element : output.data();
-    fill_input(p, rank, 0, input_elements(p, rank), in);
-  }
-
-  /// What is wrong after the call; empty if nothing is.
-  std::string faults(const Case& one, int rank) {
-    const Pattern& p = one.pattern;
-    std::string text;
-    if (const auto wrong = count_wrong(p, rank, 0, output_elements(p, rank), out))
-      text += fmt::format(" {} elements of the output are wrong;", wrong);
-    if (!input_kept(p, rank)) text += " the input was changed;";
-    if (!output.intact() || (input && !input->intact()))
-      text += " bytes around a buffer were touched;";
-    if (input && output_elements(p, rank) == 0 && !output.untouched())
-      text += " an output that is not this rank's was written;";
-    return text.empty() ? text : fmt::format("rank {}, {}:{}", rank, one.text(), text);
-  }
-
-  /// In place what lies beside the output must be kept.
-  bool input_kept(const Pattern& p, int rank) const {
-    const std::size_t all = input_elements(p, rank);
-    if (input) return count_changed(p, rank, 0, all, in) == 0;
-    const std::size_t before = std::min(in_place_output(p, rank), all);
-    const std::size_t after = std::min(before + output_elements(p, rank), all);
-    return count_changed(p, rank, 0, before, in) == 0 &&
-           count_changed(p, rank, after, all - after, in + after * size_of(p.type)) == 0;
-  }
-
-  Guarded output;
-  std::optional<Guarded> input;
-  std::byte *in, *out;
-};
-
-}  // namespace
-
-Team::Team(int size, const Options& options)
-    : ranks_(Communicator::create_local(size, options)), streams_(static_cast<std::size_t>(size)) {}
+Team::Team(int size, const Options& options) : Team(Communicator::create_local(size, options)) {}
+Team::Team(std::vector<Communicator> ranks) : ranks_(std::move(ranks)), streams_(ranks_.size()) {}
 
 void Team::synchronize() {
   std::exception_ptr first;
@@ -84,23 +35,62 @@ std::string Case::text() const {
                      offset, pattern.seed);
 }
 
+Side::Side(const Case& one, int rank) : case_(one), rank_(rank), output_(buffer()) {
+  const Pattern& p = case_.pattern;
+  if (!case_.in_place) input_.emplace(buffer());
+  const std::size_t element = size_of(p.type);
+  in_ = case_.in_place ? output_.data() + in_place_input(p, rank) * element : input_->data();
+  out_ = case_.in_place ? output_.data() + in_place_output(p, rank) * element : output_.data();
+  fill_input(p, rank, 0, input_elements(p, rank), in_);
+}
+
+Guarded Side::buffer() const {
+  const std::size_t element = size_of(case_.pattern.type);
+  return Guarded(most_elements(case_.pattern) * element, case_.registered, case_.offset * element);
+}
+
+void Side::call(Communicator& comm, CallOptions how) {
+  how.algorithm = case_.algorithm;
+  how.wire = case_.wire;
+  make_call(comm, case_.pattern, in_, out_, how);
+}
+
+std::string Side::faults() const {
+  const Pattern& p = case_.pattern;
+  std::string text;
+  if (const auto wrong = count_wrong(p, rank_, 0, output_elements(p, rank_), out_))
+    text += fmt::format(" {} elements of the output are wrong;", wrong);
+  if (!input_kept()) text += " the input was changed;";
+  if (!output_.intact() || (input_ && !input_->intact()))
+    text += " bytes around a buffer were touched;";
+  if (input_ && output_elements(p, rank_) == 0 && !output_.untouched())
+    text += " an output that is not this rank's was written;";
+  return text.empty() ? text : fmt::format("rank {}, {}:{}", rank_, case_.text(), text);
+}
+
+bool Side::input_kept() const {
+  const Pattern& p = case_.pattern;
+  const std::size_t all = input_elements(p, rank_);
+  if (input_) return count_changed(p, rank_, 0, all, in_) == 0;
+  const std::size_t before = std::min(in_place_output(p, rank_), all);
+  const std::size_t after = std::min(before + output_elements(p, rank_), all);
+  return count_changed(p, rank_, 0, before, in_) == 0 &&
+         count_changed(p, rank_, after, all - after, in_ + after * size_of(p.type)) == 0;
+}
+
 std::string checked_call(Communicator& comm, const Case& one) {
-  Buffers mine(one, comm.rank());
-  make_call(comm, one.pattern, mine.in, mine.out, {.algorithm = one.algorithm, .wire = one.wire});
-  return mine.faults(one, comm.rank());
+  Side mine(one, comm.rank());
+  mine.call(comm);
+  return mine.faults();
 }
 
 void check(Team& team, const Case& one) {
-  std::vector<std::unique_ptr<Buffers>> buffers;
-  for (int r = 0; r < team.size(); ++r) buffers.push_back(std::make_unique<Buffers>(one, r));
-  team.each([&](Communicator& comm, CallOptions how) {
-    how.algorithm = one.algorithm;
-    how.wire = one.wire;
-    Buffers& mine = *buffers[static_cast<std::size_t>(comm.rank())];
-    make_call(comm, one.pattern, mine.in, mine.out, how);
+  std::vector<std::unique_ptr<Side>> sides;
+  for (int r = 0; r < team.size(); ++r) sides.push_back(std::make_unique<Side>(one, r));
+  team.each([&](Communicator& comm, const CallOptions& how) {
+    sides[static_cast<std::size_t>(comm.rank())]->call(comm, how);
   });
-  for (int r = 0; r < team.size(); ++r)
-    EXPECT_EQ(buffers[static_cast<std::size_t>(r)]->faults(one, r), "");
+  for (const auto& side : sides) EXPECT_EQ(side->faults(), "");
 }
 
 }  // namespace treering::test

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "perf/call.hpp"
 #include "perf/patterns.hpp"
+#include "tests/ranks/guarded.hpp"
 #include "tests/ranks/outcome.hpp"
 #include "treering/treering.hpp"
 
@@ -19,8 +22,11 @@ namespace treering::test {
 class Team {
  public:
   explicit Team(int size, const Options& options = {});
+  /// All ranks of a communicator.
+  explicit Team(std::vector<Communicator> ranks);
 
   int size() const { return static_cast<int>(ranks_.size()); }
+  std::span<Communicator> ranks() { return ranks_; }
   Communicator& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   /// `call(communicator, how)` for every rank, launched together; returns when all are done. Throws
@@ -31,19 +37,7 @@ class Team {
     synchronize();
   }
 
-  /// The same, but returns how each rank's call ended.
-  template <class Call>
-  std::vector<Outcome> try_each(Call call) {
-    launch(call);
-    // In the simulated GPU kernels run only while somebody waits for one.
-    for (Stream& stream : streams_)
-      while (!stream.idle()) std::this_thread::yield();
-    std::vector<Outcome> outcomes;
-    for (Stream& stream : streams_) outcomes.push_back(outcome_of([&] { stream.synchronize(); }));
-    return outcomes;
-  }
-
- private:
+  /// The two halves of each().
   template <class Call>
   void launch(Call call) {
     LaunchGroup group;
@@ -53,6 +47,22 @@ class Team {
   }
   void synchronize();
 
+  /// The same, but returns how each rank's call ended, or was refused.
+  template <class Call>
+  std::vector<Outcome> try_each(Call call) {
+    std::vector<Outcome> outcomes;
+    launch([&](Communicator& comm, const CallOptions& how) {
+      outcomes.push_back(outcome_of([&] { call(comm, how); }));
+    });
+    // In the simulated GPU kernels run only while somebody waits for one.
+    for (Stream& stream : streams_)
+      while (!stream.idle()) std::this_thread::yield();
+    for (std::size_t r = 0; r < streams_.size(); ++r)
+      if (outcomes[r].ok()) outcomes[r] = outcome_of([&] { streams_[r].synchronize(); });
+    return outcomes;
+  }
+
+ private:
   std::vector<Communicator> ranks_;
   std::vector<Stream> streams_;
 };
@@ -69,12 +79,33 @@ struct Case {
   std::string text() const;
 };
 
+/// One rank's side of a case: its buffers, poisoned and surrounded by guard bytes; the call; what is wrong after it.
+class Side {
+ public:
+  Side(const Case&, int rank);
+  int rank() const { return rank_; }
+
+  void call(Communicator&, CallOptions how = {});
+  /// Every wrong element, changed input and touched guard; empty if there is none.
+  std::string faults() const;
+
+ private:
+  Guarded buffer() const;
+  /// In place what lies beside the output must be kept.
+  bool input_kept() const;
+
+  Case case_;
+  int rank_;
+  Guarded output_;
+  std::optional<Guarded> input_;  ///< none: in place both are parts of one buffer
+  std::byte *in_, *out_;
+};
+
 /// Makes the call on one rank, blocking, and says what is wrong afterwards: nothing if empty.
 std::string checked_call(Communicator&, const Case&);
 
-/// Makes the call on every rank; its outputs are poisoned first, and surrounded by guard bytes.
-/// Adds a failure of the test, with the case's text, for every rank with a wrong element, a changed
-/// input or a touched guard.
+/// Makes the call on every rank. Adds a failure of the test, with the case's text, for every rank on which
+/// something is wrong.
 void check(Team& team, const Case& one);
 
 }  // namespace treering::test

@@ -1,5 +1,5 @@
 // The tests' main(): in the simt execution, with the fault planted that TREERING_TEST_FAULT names:
-// `weak:post`, `weak:credit`, `weak:element`, `skip:file.hpp:63`, or none.
+// `weak:post`, `no acquire:credit` (or another Site), `skip:file.hpp:63`, or none.
 
 #include <gmock/gmock.h>
 
@@ -12,9 +12,11 @@ namespace {
 
 void plant(const std::string& fault) {
   using namespace treering::simt;
-  if (fault == "weak:post") mutants::weaken(treering::Site::post);
-  if (fault == "weak:credit") mutants::weaken(treering::Site::credit);
-  if (fault == "weak:element") mutants::weaken(treering::Site::element);
+  for (int i = 0; i < treering::sites; ++i) {
+    const auto site = static_cast<treering::Site>(i);
+    if (fault == std::string("weak:") + name(site)) mutants::weaken(site);
+    if (fault == std::string("no acquire:") + name(site)) mutants::no_acquire(site);
+  }
   if (fault.starts_with("skip:")) {
     const std::size_t colon = fault.rfind(':');
     mutants::skip_barrier(

@@ -1,5 +1,5 @@
-// The tests are not blind: each barrier that is left out and each release that is weakened makes
-// one fail. Every mutant runs in a child process, since ThreadSanitizer's report ends it.
+// The tests are not blind: each barrier and acquire that is left out and each release that is
+// weakened makes one fail. Every mutant runs in a child process, since ThreadSanitizer's report ends it.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ bool found(const std::string& fault) {
 /// What the children run.
 TEST(Broken, EveryKernel) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    for (const int size : {1, 2, 3, 4}) run_every_kernel(size, 5, seed);
+    for (const int size : {1, 2, 3, 4}) run_every_kernel(size, 5, seed, all_malice(size));
     if (HasFailure()) return;
   }
 }
@@ -54,10 +54,19 @@ TEST(Mutants, NoneIsFoundWithoutFault) { EXPECT_FALSE(found("none")); }
 /// Elements whose flags come before their data give wrong values, whoever looks.
 TEST(Mutants, TornElementsAreFound) { EXPECT_TRUE(found("weak:element")); }
 
-/// Weak releases are invisible on x86 but for ThreadSanitizer, missing barriers mostly so.
+/// Everywhere, since loads are stale in the simulated GPU.
+TEST(Mutants, MissingOrderOfPostsIsFound) {
+  for (const char* fault : {"weak:post", "no acquire:post"}) EXPECT_TRUE(found(fault)) << fault;
+}
+
+/// A credit orders loads before later stores: only ThreadSanitizer tells if it does not.
 #ifdef __SANITIZE_THREAD__
-TEST(Mutants, WeakReleasesAreFound) {
-  for (const char* site : {"weak:post", "weak:credit"}) EXPECT_TRUE(found(site)) << site;
+TEST(Mutants, MissingOrderIsFound) {
+  for (int i = 0; i < sites; ++i)
+    for (const char* fault : {"weak", "no acquire"}) {
+      const std::string planted = fmt::format("{}:{}", fault, name(static_cast<Site>(i)));
+      EXPECT_TRUE(found(planted)) << planted;
+    }
 }
 
 TEST(Mutants, EveryBarrierIsMissed) {

@@ -19,6 +19,7 @@
 #include "kernels/ops/host/fold_host.hpp"
 #include "kernels/ops/narrow_floats.hpp"
 #include "kernels/ops/scale.hpp"
+#include "tests/print.hpp"
 #include "treering/error.hpp"
 #include "treering/types.hpp"
 

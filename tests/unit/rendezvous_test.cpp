@@ -74,6 +74,18 @@ TEST(Invitation, IsUnique) {
   EXPECT_EQ(names.size(), 1000u);
 }
 
+TEST(Invitation, BelongsToItsWords) {
+  const Invitation one = Invitation::derive("job 1"), other = Invitation::derive("job 2");
+  EXPECT_EQ(one.bytes(), Invitation::derive("job 1").bytes());
+  EXPECT_EQ(Invitation::parse(one.text()).bytes(), one.bytes());
+  EXPECT_NE(one.socket_name(), other.socket_name());
+  EXPECT_FALSE(std::ranges::equal(one.secret(), other.secret()));
+  // Keyed BLAKE2b, by Python's hashlib, behind version and checksum.
+  EXPECT_EQ(one.text().substr(9 + 16),
+            "33b075b6aa29909eeb5e66e24fb9d71b23ea7fc43bc97bcbea967b0225fd9d15b2b045dd6469fe6ceff7f7"
+            "4c4763dd44");
+}
+
 TEST(Invitation, KeepsItsSecretOutOfTheName) {
   const Invitation invitation = Invitation::create();
   const std::string text = invitation.text(), name = invitation.socket_name();
@@ -586,21 +598,21 @@ Channel connect_by_hand(const Invitation& invitation) {
   return channel;
 }
 
-SharedParcel packed(const Hello& hello) {
+SharedPacket packed(const Hello& hello) {
   return pack(Kind::hello, std::as_bytes(std::span(&hello, 1)));
 }
 
 /// A good hello whose header announces other things than follow.
-SharedParcel with_header(const Invitation& invitation, std::uint32_t descriptors,
+SharedPacket with_header(const Invitation& invitation, std::uint32_t descriptors,
                          std::uint64_t bytes) {
-  auto parcel = std::make_shared<Parcel>(*packed(make_hello(invitation, 2, 1)));
-  std::memcpy(parcel->bytes.data() + 4, &descriptors, sizeof descriptors);
-  std::memcpy(parcel->bytes.data() + 8, &bytes, sizeof bytes);
-  return parcel;
+  auto packet = std::make_shared<Packet>(*packed(make_hello(invitation, 2, 1)));
+  std::memcpy(packet->bytes.data() + 4, &descriptors, sizeof descriptors);
+  std::memcpy(packet->bytes.data() + 8, &bytes, sizeof bytes);
+  return packet;
 }
 
-std::optional<Message> reply_to(Channel channel, const SharedParcel& parcel) {
-  channel.post(parcel);
+std::optional<Message> reply_to(Channel channel, const SharedPacket& packet) {
+  channel.post(packet);
   const Deadline deadline(patience);
   while (channel.message() == nullptr)
     if (!channel.open() || !serve({&channel, 1}, deadline)) return std::nullopt;

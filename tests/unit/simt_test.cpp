@@ -16,6 +16,7 @@
 #include "kernels/exec/simt/device.hpp"
 #include "kernels/exec/simt/mutants.hpp"
 #include "kernels/exec/simt/queue.hpp"
+#include "tests/unit/simt_fixture.hpp"
 #include "treering/error.hpp"
 
 extern char** environ;
@@ -27,34 +28,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class Simt : public ::testing::Test {
- protected:
-  void SetUp() override { simt::configure({}); }
-  void TearDown() override {
-    simt::mutants::heal();
-    simt::configure({});
-  }
-};
-
-/// The leader waits for a flag, as the kernels do.
-void await(SimtGroup& group, Site site, int peer, const std::uint64_t& flag, std::uint64_t value) {
-  if (!group.is_leader()) return;
-  for (std::uint32_t turn = 0; load_relaxed(flag) < value; ++turn) group.pause(site, peer, turn);
-  load_acquire(flag);
-}
-
-/// What a call throws.
-template <class Call>
-Error error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorCode::system, "");
-}
 
 /// "barrier at simt_test.cpp:63"
 std::string barrier_at(int line) { return "barrier at simt_test.cpp:" + std::to_string(line); }
@@ -535,6 +508,9 @@ TEST_F(Simt, DeviceRunsKernelsOfTheCatalog) {
 int send_through_slots() {
   constexpr int slots = 2, messages = 10, size = 16;
   std::array<std::array<int, size>, slots> slot{};
+  const auto at = [&slot](int message, int element) {
+    return reinterpret_cast<std::byte*>(&slot[message % slots][element]);
+  };
   std::array<int, size> wrong{};
   std::uint64_t post = 0, credit = 0;
   SimtQueue sender, receiver;
@@ -543,7 +519,8 @@ int send_through_slots() {
         for (int message = 1; message <= messages; ++message) {
           if (message > slots) await(group, Site::credit, 1, credit, message - slots);
           group.sync();
-          slot[message % slots][group.rank()] = 100 * message + group.rank();
+          const Pack<int, 1> value{100 * message + group.rank()};
+          store_pack(group, at(message, group.rank()), value);
           group.sync();
           if (group.is_leader()) group.raise(Site::post, post, message);
         }
@@ -555,7 +532,8 @@ int send_through_slots() {
         for (int message = 1; message <= messages; ++message) {
           await(group, Site::post, 0, post, message);
           group.sync();
-          if (slot[message % slots][other] != 100 * message + other) ++wrong[other];
+          const auto value = load_pack<Pack<int, 1>>(group, at(message, other));
+          if (value.lane[0] != 100 * message + other) ++wrong[other];
           group.sync();
           if (group.is_leader()) group.raise(Site::credit, credit, message);
         }
@@ -596,6 +574,23 @@ TEST_F(Simt, EveryMissingBarrierIsFoundBySomeSeed) {
   }
 }
 
+// Without ThreadSanitizer, by wrong values.
+TEST_F(Simt, StaleLoadsShowAMissingReleaseOrAcquire) {
+  if (simt::under_tsan) GTEST_SKIP() << "races, which it reports";
+  const auto wrong_with = [](bool stale_loads, auto break_it) {
+    simt::configure({.malice = {.stale_loads = stale_loads}});
+    break_it();
+    const int wrong = send_through_slots();
+    simt::mutants::heal();
+    return wrong;
+  };
+  EXPECT_EQ(wrong_with(true, [] {}), 0);
+  for (const bool stale : {false, true}) {
+    EXPECT_EQ(wrong_with(stale, [] { simt::mutants::weaken(Site::post); }) != 0, stale);
+    EXPECT_EQ(wrong_with(stale, [] { simt::mutants::no_acquire(Site::post); }) != 0, stale);
+  }
+}
+
 // Each barrier that a thread comes to, one at a time; some are needless, as the first message finds
 // a free slot.
 TEST_F(Simt, BarriersAreSkippedByNumber) {
@@ -617,6 +612,8 @@ TEST_F(Simt, DISABLED_Mutant) {
   const std::string mutant = std::getenv("SIMT_TEST_MUTANT");
   if (mutant == "weak post") simt::mutants::weaken(Site::post);
   if (mutant == "weak credit") simt::mutants::weaken(Site::credit);
+  if (mutant == "no acquire post") simt::mutants::no_acquire(Site::post);
+  if (mutant == "no acquire credit") simt::mutants::no_acquire(Site::credit);
   if (mutant.starts_with("skip "))
     simt::mutants::skip_barrier(sites_of_slots().at(mutant.back() - '0'));
   EXPECT_EQ(send_through_slots(), 0);
@@ -646,7 +643,8 @@ int run_child(const std::string& mutant) {
 TEST_F(Simt, ThreadSanitizerReportsMutants) {
   if (!simt::under_tsan) GTEST_SKIP() << "needs a build with ThreadSanitizer";
   EXPECT_EQ(run_child("none"), 0);
-  for (const char* mutant : {"weak post", "weak credit", "skip 0", "skip 1", "skip 2", "skip 3"})
+  for (const char* mutant : {"weak post", "weak credit", "no acquire post", "no acquire credit",
+                             "skip 0", "skip 1", "skip 2", "skip 3"})
     EXPECT_EQ(run_child(mutant), 66) << mutant;
 }
 

@@ -59,17 +59,17 @@ const char* name(Kind kind) noexcept {
   return "nonsense";
 }
 
-SharedParcel pack(Kind kind, std::span<const std::byte> bytes, std::vector<int> descriptors) {
-  auto parcel = std::make_shared<Parcel>();
+SharedPacket pack(Kind kind, std::span<const std::byte> bytes, std::vector<int> descriptors) {
+  auto packet = std::make_shared<Packet>();
   const Channel::Header header{kind, static_cast<std::uint32_t>(descriptors.size()), bytes.size()};
-  parcel->bytes.reserve(sizeof header + bytes.size());
-  append(parcel->bytes, &header, 1);
-  append(parcel->bytes, bytes.data(), bytes.size());
-  parcel->descriptors = std::move(descriptors);
-  return parcel;
+  packet->bytes.reserve(sizeof header + bytes.size());
+  append(packet->bytes, &header, 1);
+  append(packet->bytes, bytes.data(), bytes.size());
+  packet->descriptors = std::move(descriptors);
+  return packet;
 }
 
-SharedParcel pack(const Error& error) {
+SharedPacket pack(const Error& error) {
   const std::array<std::uint64_t, 2> head{static_cast<std::uint64_t>(error.code()),
                                           error.ranks().size()};
   std::vector<std::byte> bytes;
@@ -98,8 +98,8 @@ void Channel::close() noexcept {
 
 void Channel::flush() {
   while (open() && !outbox_.empty()) {
-    const Parcel& parcel = *outbox_.front();
-    const ssize_t sent = send_some(parcel);
+    const Packet& packet = *outbox_.front();
+    const ssize_t sent = send_some(packet);
     if (sent < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return;
@@ -108,18 +108,18 @@ void Channel::flush() {
       return;
     }
     sent_bytes_ += static_cast<std::size_t>(sent);
-    if (sent_bytes_ < parcel.bytes.size()) continue;
+    if (sent_bytes_ < packet.bytes.size()) continue;
     outbox_.pop_front();
     sent_bytes_ = sent_descriptors_ = 0;
   }
 }
 
 /// Each portion of descriptors travels with a byte of the message.
-ssize_t Channel::send_some(const Parcel& parcel) {
+ssize_t Channel::send_some(const Packet& packet) {
   const std::size_t portion =
-      std::min(parcel.descriptors.size() - sent_descriptors_, most_descriptors);
-  iovec part{const_cast<std::byte*>(parcel.bytes.data()) + sent_bytes_,
-             portion != 0 ? 1 : parcel.bytes.size() - sent_bytes_};
+      std::min(packet.descriptors.size() - sent_descriptors_, most_descriptors);
+  iovec part{const_cast<std::byte*>(packet.bytes.data()) + sent_bytes_,
+             portion != 0 ? 1 : packet.bytes.size() - sent_bytes_};
   msghdr piece{};
   piece.msg_iov = &part;
   piece.msg_iovlen = 1;
@@ -131,7 +131,7 @@ ssize_t Channel::send_some(const Parcel& parcel) {
     item->cmsg_level = SOL_SOCKET;
     item->cmsg_type = SCM_RIGHTS;
     item->cmsg_len = CMSG_LEN(portion * sizeof(int));
-    std::memcpy(CMSG_DATA(item), parcel.descriptors.data() + sent_descriptors_,
+    std::memcpy(CMSG_DATA(item), packet.descriptors.data() + sent_descriptors_,
                 portion * sizeof(int));
   }
   const ssize_t sent = sendmsg(socket_.get(), &piece, MSG_NOSIGNAL | MSG_DONTWAIT);

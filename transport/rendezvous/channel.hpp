@@ -29,17 +29,17 @@ struct Message {
 
 /// A message on its way out. Several channels may send the same one; the descriptors stay the
 /// caller's.
-struct Parcel {
+struct Packet {
   std::vector<std::byte> bytes;  // header and content
   std::vector<int> descriptors;
 };
-using SharedParcel = std::shared_ptr<const Parcel>;
+using SharedPacket = std::shared_ptr<const Packet>;
 
 /// At most one descriptor for each byte of the content.
-SharedParcel pack(Kind, std::span<const std::byte> bytes, std::vector<int> descriptors = {});
+SharedPacket pack(Kind, std::span<const std::byte> bytes, std::vector<int> descriptors = {});
 
 /// An Error as a message, and back.
-SharedParcel pack(const Error&);
+SharedPacket pack(const Error&);
 Error unpack_error(const Message&);
 
 class Channel {
@@ -55,7 +55,7 @@ class Channel {
   void close() noexcept;
 
   /// Queues a message. If the other end is gone it will be dropped; reading tells.
-  void post(SharedParcel parcel) { outbox_.push_back(std::move(parcel)); }
+  void post(SharedPacket packet) { outbox_.push_back(std::move(packet)); }
   bool flushed() const noexcept { return outbox_.empty(); }
   /// Sends what the socket takes now.
   void flush();
@@ -73,14 +73,14 @@ class Channel {
     std::uint32_t descriptors;
     std::uint64_t bytes;
   };
-  friend SharedParcel pack(Kind, std::span<const std::byte>, std::vector<int>);
+  friend SharedPacket pack(Kind, std::span<const std::byte>, std::vector<int>);
 
-  ssize_t send_some(const Parcel&);
+  ssize_t send_some(const Packet&);
   bool read_into(void* to, std::size_t bytes, std::size_t& done);
 
   UniqueFd socket_;
   bool trusted_ = false;
-  std::deque<SharedParcel> outbox_;
+  std::deque<SharedPacket> outbox_;
   std::size_t sent_bytes_ = 0, sent_descriptors_ = 0;  // of the first in the outbox
   Header header_{};
   std::size_t header_done_ = 0, content_done_ = 0;

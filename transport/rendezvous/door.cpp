@@ -114,7 +114,7 @@ class Reception {
   void turn_away(const Error& error) noexcept try {
     const bool waited_enough = error.code() == ErrorCode::timeout;
     const Deadline moment(waited_enough ? std::chrono::milliseconds{0} : grace);
-    const SharedParcel news = pack(error);
+    const SharedPacket news = pack(error);
     std::size_t told = 0;
     do {
       admit();

@@ -153,14 +153,14 @@ struct Exchange::State {
   }
 
   /// Rank 0: the same to all others.
-  void answer(const SharedParcel& parcel) {
+  void answer(const SharedPacket& packet) {
     for (Channel& channel : channels)
-      if (channel.open()) channel.post(parcel);
+      if (channel.open()) channel.post(packet);
     flush_all(channels, Deadline(timeout));
   }
 
   /// Other ranks: rank 0's answer.
-  Message ask(SharedParcel question) {
+  Message ask(SharedPacket question) {
     // Rank 0's time may begin a little later; it knows better why this takes so long.
     const Deadline deadline(timeout + grace);
     Channel& channel = channels.front();

@@ -1,6 +1,7 @@
 #include "transport/rendezvous/invitation.hpp"
 
 #include <fmt/format.h>
+#include <sodium.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -77,6 +78,25 @@ Invitation Invitation::create() {
   const ssize_t got = getrandom(invitation.bytes_.data() + name_at, zeros_at - name_at, 0);
   if (got != static_cast<ssize_t>(zeros_at - name_at))
     throw system_error("get random bytes (getrandom)");
+  put_word(invitation.bytes_, checksum_at, checksum(invitation.bytes_));
+  return invitation;
+}
+
+Invitation Invitation::derive(std::string_view words) {
+  // No secret: it sets these hashes apart from any others of the same words.
+  static constexpr std::string_view key = "treering unique id, version 1";
+  static_assert(key.size() >= crypto_generichash_KEYBYTES_MIN);
+  static_assert(zeros_at - name_at <= crypto_generichash_BYTES_MAX);
+  const auto bytes_of = [](std::string_view text) {
+    return reinterpret_cast<const unsigned char*>(text.data());
+  };
+  Invitation invitation;
+  invitation.bytes_ = blank();
+  if (sodium_init() < 0 ||
+      crypto_generichash(reinterpret_cast<unsigned char*>(invitation.bytes_.data() + name_at),
+                         zeros_at - name_at, bytes_of(words), words.size(), bytes_of(key),
+                         key.size()) != 0)
+    throw Error(ErrorCode::system, "libsodium does not work here, and ids are derived with it");
   put_word(invitation.bytes_, checksum_at, checksum(invitation.bytes_));
   return invitation;
 }

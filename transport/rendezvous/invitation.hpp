@@ -24,6 +24,8 @@ class Invitation {
 
   /// A new one, from the kernel's random numbers. Throws Error{system} if there are none.
   static Invitation create();
+  /// The one that belongs to these words: the same for the same words, another for all others.
+  static Invitation derive(std::string_view words);
   /// From bytes(). Throws Error{invalid_argument} that says what is wrong: length, magic, version,
   /// checksum.
   static Invitation from_bytes(std::span<const std::byte>);

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace treering {
+#include "treering/export.hpp"
+
+namespace TREERING_API treering {
 
 /// What kind of thing went wrong; stable, so that programs may branch on it.
 enum class ErrorCode {

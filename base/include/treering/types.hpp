@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "treering/export.hpp"
+
 #ifdef __CUDACC__
 #define TREERING_PORTABLE __host__ __device__
 #else
@@ -12,7 +14,7 @@
 #define TREERING_PORTABLE
 #endif
 
-namespace treering {
+namespace TREERING_API treering {
 
 /// Type of the elements of a buffer. The values travel between ranks and must not change.
 enum class DataType : std::uint8_t {
@@ -48,7 +50,8 @@ enum class ReduceOp : std::uint8_t {
 };
 inline constexpr int reduce_ops = 9;
 
-/// What a call does.
+/// What a call does. point_to_point, messages between two ranks, is not counted among the
+/// collectives.
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -61,7 +64,8 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
-  barrier
+  barrier,
+  point_to_point
 };
 inline constexpr int collectives = 12;
 
@@ -92,8 +96,16 @@ TREERING_PORTABLE constexpr bool has_root(Collective collective) {
 }
 
 /// How a call does it.
-enum class Algorithm : std::uint8_t { ring, tree, one_shot, two_shot, direct, dissemination };
-inline constexpr int algorithms = 6;
+enum class Algorithm : std::uint8_t {
+  ring,
+  tree,
+  one_shot,
+  two_shot,
+  direct,
+  dissemination,
+  pairwise
+};
+inline constexpr int algorithms = 7;
 
 /// How a message travels from one rank to another (docs/wires.md).
 enum class WireType : std::uint8_t {
@@ -102,9 +114,12 @@ enum class WireType : std::uint8_t {
 };
 inline constexpr int wire_types = 2;
 
-/// True for collectives that move data, which all wires can.
+/// True if there are kernels of a collective for a type of wire: those that move data have all. Messages between two
+/// ranks have lanes of their own, which are simple.
 TREERING_PORTABLE constexpr bool has_wire(Collective collective, WireType wire) {
-  return wire == WireType::simple || (wire == WireType::ll && collective != Collective::barrier);
+  if (wire == WireType::simple) return true;
+  return wire == WireType::ll && collective != Collective::barrier &&
+         collective != Collective::point_to_point;
 }
 
 /// True for collectives in which nobody knows how much the others move.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,9 +16,10 @@
 #include <vector>
 
 #include "treering/error.hpp"
+#include "treering/export.hpp"
 #include "treering/types.hpp"
 
-namespace treering {
+namespace TREERING_API treering {
 
 /// What the ranks of one communicator share at start. Made once, by anyone; passed on by the user,
 /// as 128 bytes or as text. Any process of this machine may make it, and need not stay alive.
@@ -27,6 +29,9 @@ class UniqueId {
 
   /// A new id, different from every other.
   static UniqueId create();
+  /// The one that belongs to these words: for ranks that share words, and know that nobody else
+  /// uses the same.
+  static UniqueId derive(std::string_view words);
   /// From text() or bytes(). Throws Error{invalid_argument} if it was cut short or changed.
   static UniqueId parse(std::string_view text);
   static UniqueId from_bytes(const void* bytes128);
@@ -39,7 +44,22 @@ class UniqueId {
   std::array<std::byte, size> bytes_{};
 };
 
+/// What a launcher says of this process: torchrun, mpirun (Open MPI), mpiexec (MPICH, Intel MPI),
+/// srun, or whoever set TREERING_RANK, TREERING_SIZE and TREERING_ID. docs/starting.md has the
+/// variables of each.
+struct Place {
+  int rank, size;
+  int local_rank, local_size;  ///< among the ranks on this machine
+  UniqueId id;                 ///< the same on all ranks of this job, another in every other job
+  std::string launcher;        ///< for people
+
+  /// Thread-safe; the same at every call. Throws Error: `invalid_setting` names the variable that
+  /// is missing or wrong, or all that were looked for; `unsupported` if the job spans machines.
+  static Place from_environment();
+};
+
 class Communicator;
+class Device;
 class Membership;
 
 /// Work that runs in order while the caller goes on: a CUDA stream, or a thread of Treering's on
@@ -137,7 +157,41 @@ struct Parts {
   std::span<const std::size_t> displacements = {};
 };
 
-/// What the latest call did, for people and benchmarks.
+/// For receives: a message of any rank; one with any tag.
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -1;
+
+/// What was received: from whom, with which tag, how many elements.
+struct Message {
+  int source;
+  int tag;
+  std::size_t count;
+};
+
+/// One message to be sent or received, for Communicator::exchange().
+struct Transfer {
+  /// `count` elements at `data`, to rank `to`.
+  static Transfer send(const void* data, std::size_t count, DataType type, int to, int tag = 0) {
+    return {true, const_cast<void*>(data), count, type, to, tag, nullptr};
+  }
+  /// `count` elements to `data`, from rank `from` or any_source, with that tag or any_tag. What was
+  /// received is written to `received`, if that is not null, before the exchange returns; on a
+  /// stream, before its synchronize() does: until then it must stay alive.
+  static Transfer receive(void* data, std::size_t count, DataType type, int from, int tag = 0,
+                          Message* received = nullptr) {
+    return {false, data, count, type, from, tag, received};
+  }
+
+  bool sends;
+  void* data;
+  std::size_t count;
+  DataType type;
+  int peer;
+  int tag;
+  Message* received;
+};
+
+/// What the latest collective call did, for people and benchmarks.
 struct CallReport {
   Algorithm algorithm;
   WireType wire;
@@ -162,6 +216,9 @@ class Communicator {
   /// ranks that are missing.
   static Communicator create(const UniqueId& id, int world_size, int rank,
                              const Options& options = {});
+  /// Joins all ranks that a launcher started, at its Place::from_environment(). A program may do so
+  /// several times, one after the other: each time another communicator. Throws as both do.
+  static Communicator create_from_environment(const Options& options = {});
   /// All ranks of a communicator within this process, created together by one thread.
   static std::vector<Communicator> create_local(int world_size, const Options& options = {});
 
@@ -172,6 +229,30 @@ class Communicator {
 
   int rank() const noexcept;
   int size() const noexcept;
+  /// This rank's number in the communicator that was created first, of which this one is a group,
+  /// or a group of a group; rank() if it is none.
+  int global_rank() const noexcept;
+  /// The same for any rank of this communicator. Throws Error{invalid_argument}.
+  int global_rank(int rank_here) const;
+  /// Among this communicator's ranks on this machine.
+  int local_rank() const noexcept;
+  int local_size() const noexcept;
+
+  /// One group for each color: the ranks that pass it, ordered by key, then by rank. A rank with a
+  /// negative color is in none. All ranks call this, like a blocking collective, and those of one
+  /// color then join their group. Groups are communicators of their own: they may overlap, nest,
+  /// outlive this one, and be used at the same time. Those of the same members must be made in the
+  /// same order on all of these, and on a GPU while no call of theirs is running.
+  std::optional<Communicator> split(int color, int key) const;
+  /// The group of these ranks, in this order. They alone call it, all with the same list. Throws
+  /// Error{invalid_argument} before anything is sent: a rank that there is not, is there twice, or
+  /// this one missing.
+  Communicator subset(std::span<const int> ranks) const;
+  /// split() for one thread that has all ranks, from create_local() or this: colors[r], keys[r] and
+  /// element r of the result belong to rank r. Local.
+  static std::vector<std::optional<Communicator>> split_local(std::span<Communicator> ranks,
+                                                              std::span<const int> colors,
+                                                              std::span<const int> keys);
 
   /// output[i] = input[i] of all ranks combined, for i < count.
   void all_reduce(const void* input, void* output, std::size_t count, DataType type, ReduceOp op,
@@ -211,6 +292,37 @@ class Communicator {
   /// Returns (or lets the stream go on) when every rank has called it.
   void barrier(const CallOptions& how = {});
 
+  /// A message of `count` elements to rank `to`, which receives it; `to` may be this rank itself.
+  ///
+  /// A message has a tag, 0 or above. A receive takes the first message that was sent to it from
+  /// `from` with its tag, or from any_source, or with any_tag. Type and count must be the same on
+  /// both sides: else both ranks get Error{mismatch}. Messages are independent of collectives and of
+  /// their order. They, too, throw `invalid_argument` before anything is sent (a rank that does not
+  /// exist, a negative tag, null with a count), and `peer_lost` if the peer dies, or leaves without
+  /// having done its part.
+  ///
+  /// A send returns when `data` may be changed: short messages (2 KiB; less where ranks are many)
+  /// are sent at once, up to 64 to one rank (fewer with a small TREERING_INBOX) that it has not
+  /// received; otherwise when the receiver takes them. So two ranks that first send each other a
+  /// long message wait for ever: use exchange().
+  ///
+  /// On a stream: calls of one stream come one after the other. On the host, calls on different
+  /// streams and of different threads progress side by side, whatever waits in the others; which of
+  /// two messages with one tag comes first is then not defined. On a GPU all calls of a rank run one
+  /// after the other, collectives included: what must progress together belongs in one exchange().
+  void send(const void* data, std::size_t count, DataType type, int to, int tag = 0,
+            const CallOptions& how = {});
+  /// The opposite. On a stream it returns what it was asked for; what came, exchange() tells.
+  Message receive(void* data, std::size_t count, DataType type, int from, int tag = 0,
+                  const CallOptions& how = {});
+  /// Any number of messages, which progress together: none waits for another, whatever their order
+  /// and whatever that of their peers is. Of receives that a message could match, the first takes
+  /// it; messages to one rank are sent in the order given. Returns when all are done.
+  void exchange(std::span<const Transfer> transfers, const CallOptions& how = {});
+  void exchange(std::initializer_list<Transfer> transfers, const CallOptions& how = {}) {
+    exchange(std::span(transfers.begin(), transfers.size()), how);
+  }
+
   /// Makes `bytes` at `pointer` directly accessible to all ranks until the communicator is
   /// destroyed or deregister() is called. On GPUs all ranks call it, in the same order. Returns
   /// whether access will be direct; where it cannot be (private memory of another process), calls
@@ -229,8 +341,12 @@ class Communicator {
  private:
   friend class LaunchGroup;
   friend Membership& membership(Communicator&);
+  friend Communicator join_on(Device&, const UniqueId&, int size, int rank);
   struct State;
+  struct Origin;
   explicit Communicator(std::shared_ptr<State>);
+  static Communicator join(Device&, const Origin&, int rank);
+  static std::vector<Communicator> join_local(const Origin&);
   std::shared_ptr<State> state_;
 };
 

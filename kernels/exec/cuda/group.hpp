@@ -30,6 +30,10 @@ class CudaGroup {
   TREERING_DEVICE void settle_stores() const {
   }  // a barrier and the leader's release order every store
 
+  TREERING_DEVICE void enter(Turnstile&) const {}  // launches of a rank run one after the other
+  TREERING_DEVICE bool try_enter(Turnstile&) const { return true; }
+  TREERING_DEVICE void leave(Turnstile&) const {}
+
   template <class T>
   TREERING_DEVICE T& shared() const {
     static_assert(sizeof(T) <= shared_bytes && alignof(T) <= shared_alignment);
@@ -39,6 +43,8 @@ class CudaGroup {
   TREERING_DEVICE void raise(Site, std::uint64_t& flag, std::uint64_t value) const {
     store_release(flag, value);
   }
+
+  TREERING_DEVICE void acquire(Site, const std::uint64_t& flag) const { load_acquire(flag); }
 
   TREERING_DEVICE void put(std::uint64_t& word, std::uint64_t value) const {
     store_relaxed(word, value);

@@ -1,6 +1,5 @@
 #include "kernels/exec/cuda/memory.hpp"
 
-#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "kernels/exec/cuda/check.hpp"
+#include "kernels/exec/cuda/driver.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -27,19 +27,6 @@ std::vector<std::uintptr_t> pages(const void* host, std::size_t bytes) {
 }
 
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(MemoryHandle::bytes));
-
-/// A function of the driver, which is looked up at run time so that binaries start without one.
-template <class Function>
-Function driver_function(const char* name) {
-  constexpr unsigned int cuda_version = 12000;
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  check(cudaGetDriverEntryPointByVersion(name, &function, cuda_version, cudaEnableDefault, &found),
-        name);
-  if (found != cudaDriverEntryPointSuccess)
-    throw Error(ErrorCode::system, fmt::format("the CUDA driver has no {}", name));
-  return reinterpret_cast<Function>(function);
-}
 
 struct Driver {
   PFN_cuPointerGetAttribute_v4000 pointer_attribute =

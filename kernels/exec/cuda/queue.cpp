@@ -31,6 +31,14 @@ bool is_done(cudaError_t result, const char* call) {
   return true;
 }
 
+/// Events that Treering waits for outside of a graph as well must be recorded, and waited for, by nodes of
+/// the graph: otherwise they would stand for a place in the capture, and be no good anywhere else.
+bool is_captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status == cudaStreamCaptureStatusActive;
+}
+
 bool same_grid(const Launch& a, const Launch& b) {
   return a.blocks == b.blocks && a.args.call.collective == b.args.call.collective &&
          a.args.call.algorithm == b.args.call.algorithm && a.args.call.wire == b.args.call.wire;
@@ -144,14 +152,18 @@ void CudaQueue::zero(void* memory, std::size_t bytes) {
 
 void CudaQueue::record(Event& event) {
   const OnDevice here(traits_.device);
-  check(cudaEventRecord(static_cast<CudaEvent&>(event).native(), lane_.stream), "cudaEventRecord");
+  check(cudaEventRecordWithFlags(
+            static_cast<CudaEvent&>(event).native(), lane_.stream,
+            is_captured(lane_.stream) ? cudaEventRecordExternal : cudaEventRecordDefault),
+        "cudaEventRecordWithFlags");
 }
 
 void CudaQueue::wait(Event& event) {
   const OnDevice here(traits_.device);
-  check(cudaStreamWaitEvent(lane_.stream, static_cast<CudaEvent&>(event).native(),
-                            cudaEventWaitDefault),
-        "cudaStreamWaitEvent");
+  check(
+      cudaStreamWaitEvent(lane_.stream, static_cast<CudaEvent&>(event).native(),
+                          is_captured(lane_.stream) ? cudaEventWaitExternal : cudaEventWaitDefault),
+      "cudaStreamWaitEvent");
 }
 
 void CudaQueue::join(CudaQueue& other) {

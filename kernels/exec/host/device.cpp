@@ -81,6 +81,7 @@ class HostDevice final : public Device {
   int blocks(int wanted, int ranks) const override {
     return wanted != 0 ? wanted : std::max(threads_ / std::max(ranks, 1), 1);
   }
+  bool side_by_side() const override { return true; }
   int most_ranks() const override { return max_fan; }
 
  private:

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,19 @@ class HostGroup {
   bool any(bool p) const { return p; }
   void settle_stores() const {}  // the streaming folds end with a fence of their own
 
+  // A ticket lock: who waits to enter comes before who only tries.
+  void enter(Turnstile& t) const {
+    const std::uint64_t ticket = std::atomic_ref(t.drawn).fetch_add(1, std::memory_order_relaxed);
+    for (std::uint32_t turn = 0; load_acquire(t.served) != ticket; ++turn)
+      turn < spins_ ? _mm_pause() : static_cast<void>(sched_yield());
+  }
+  bool try_enter(Turnstile& t) const {
+    std::uint64_t ticket = load_acquire(t.served);
+    return std::atomic_ref(t.drawn).compare_exchange_strong(ticket, ticket + 1,
+                                                            std::memory_order_relaxed);
+  }
+  void leave(Turnstile& t) const { store_release(t.served, load_relaxed(t.served) + 1); }
+
   template <class T>
   T& shared() {
     static_assert(sizeof(T) <= shared_bytes);
@@ -37,6 +51,8 @@ class HostGroup {
   }
 
   void raise(Site, std::uint64_t& flag, std::uint64_t value) const { store_release(flag, value); }
+
+  void acquire(Site, const std::uint64_t& flag) const { load_acquire(flag); }
 
   void put(std::uint64_t& word, std::uint64_t value) const { store_relaxed(word, value); }
 

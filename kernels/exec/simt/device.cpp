@@ -14,8 +14,11 @@
 namespace treering {
 namespace {
 
+/// With Malice::synchronizing, what may wait for kernels on a GPU does so here.
 class SimtDevice final : public Device {
  public:
+  SimtDevice() { SimtQueue::preload_catalog(); }
+
   Execution execution() const override { return Execution::simt; }
   std::string describe() const override {
     const simt::Config config = simt::config();
@@ -25,6 +28,7 @@ class SimtDevice final : public Device {
 
   // One piece from malloc each, of exactly the size asked for: AddressSanitizer guards its end.
   void* allocate(std::size_t bytes) override {
+    simt::engine().synchronize_device("an allocation");
     constexpr std::size_t alignment = 256;
     void* memory = nullptr;
     if (posix_memalign(&memory, alignment, std::max<std::size_t>(bytes, 1)) != 0)
@@ -32,10 +36,21 @@ class SimtDevice final : public Device {
                   fmt::format("no memory for {} bytes on the simt device", bytes));
     return std::memset(memory, 0, bytes);
   }
-  void deallocate(void* memory) noexcept override { std::free(memory); }
+  void deallocate(void* memory) noexcept override {
+    simt::engine().synchronize_device("a deallocation");
+    std::free(memory);
+  }
+  void* device_view(void* host, std::size_t) override {
+    simt::engine().synchronize_device("a registration of host memory");
+    return host;
+  }
+  void release_view(void*, std::size_t) noexcept override {
+    simt::engine().synchronize_device("the end of a registration of host memory");
+  }
   void* allocate_control(std::size_t bytes) override { return allocate(bytes); }
   void deallocate_control(void* memory) noexcept override { deallocate(memory); }
   void copy_now(void* destination, const void* source, std::size_t bytes) override {
+    simt::engine().synchronize_device("a copy");
     std::memcpy(destination, source, bytes);
   }
 
@@ -56,14 +71,15 @@ class SimtDevice final : public Device {
     queue.synchronize();
   }
 
-  /// Queues never wait for one another here, so they run together anyway.
   void launch_together(std::span<Queue* const> queues, std::span<const Launch> launches) override {
-    for (std::size_t i = 0; i < queues.size(); ++i) queues[i]->launch(launches[i]);
+    SimtQueue::launch_together(queues, launches);
   }
 
   int blocks(int wanted, int ranks) const override {
     constexpr int enough = 2;  // to see that blocks do not disturb each other
-    const int fit = simt::Scheduler::most_fibers / (simt::config().threads * std::max(ranks, 1));
+    const simt::Config config = simt::config();
+    const int room = simt::Scheduler::most_fibers / config.threads, slots = config.malice.slots;
+    const int fit = (slots != 0 ? std::min(slots, room) : room) / std::max(ranks, 1);
     return std::clamp(wanted != 0 ? wanted : enough, 1, std::max(fit, 1));
   }
   int most_ranks() const override { return device_max_fan / 2; }

@@ -20,6 +20,10 @@
 //   - everyone does nothing but poll flags, and either run_all() promised that nobody else will
 //     raise one, or it has been so for Config::patience.
 // A kernel that spins without pause() cannot be interrupted.
+//
+// With Malice, work waits for more than its queue: for slots, or for earlier work of other queues
+// that share a hardware queue; and some calls of the host wait until kernels have ended. If nothing
+// goes on because of that, the report says who waits for what, and what waits is dropped as well.
 
 #include <atomic>
 #include <chrono>
@@ -30,9 +34,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "kernels/exec/simt/grid.hpp"
+#include "kernels/exec/simt/malice.hpp"
 #include "treering/error.hpp"
 
 namespace treering::simt {
@@ -41,6 +48,7 @@ struct Config {
   std::uint64_t seed = 1;
   int threads = 32;  ///< of a block, for kernels launched as a Launch
   std::chrono::milliseconds patience{2000};
+  Malice malice{};
 };
 
 /// Seeds the scheduler anew, too. Call it while nothing runs. Throws Error{invalid_argument}.
@@ -76,11 +84,14 @@ struct Record {
 struct Work {
   Grid grid{};
   bool started = false;
+  std::uint64_t team = 0;  ///< works with the same one start at once; 0: alone
+  int team_size = 1;
   std::shared_ptr<const Record> after;  ///< starts when this is done; null: at once
   std::shared_ptr<Record> completes;    ///< null: none
 };
 
 struct QueueState {
+  int number = 0;  ///< counts the queues
   Tag tag;
   std::deque<std::unique_ptr<Work>> works;
   Failure failure;  ///< since the last synchronize()
@@ -103,6 +114,16 @@ class Engine {
   void add(QueueState&);
   void remove(QueueState&);
   void enqueue(QueueState&, std::unique_ptr<Work>);
+  /// Works that start together. Throws Error{invalid_argument} if they never could.
+  void enqueue_team(std::span<QueueState* const>, std::vector<std::unique_ptr<Work>>);
+
+  /// What a GPU may make wait for its kernels: with Malice::synchronizing, returns when all that
+  /// has been launched has ended. `call` is for reports.
+  void synchronize_device(const char* call);
+  /// The code of a kernel is on the device from now on.
+  void preload(std::size_t code);
+  /// The same, at a kernel's first launch, as synchronize_device() does.
+  void load(std::size_t code);
 
   /// Returns when done() is true. `closed`: nobody else will act.
   void wait(Lock&, const Condition& done, bool closed = false);
@@ -114,10 +135,13 @@ class Engine {
   class Runner;
 
   bool turn(Lock&, std::uint64_t steps);
-  void start_what_can();
+  void append(QueueState&, std::unique_ptr<Work>);
+  bool start_what_can();
+  const char* held(const QueueState&) const;
+  bool start(const std::vector<Work*>& team);
   void retire(const Grid&);
   bool drop_stuck(bool closed);
-  std::vector<Grid*> running() const;
+  std::vector<Grid*> firsts(bool (*such)(const Work&)) const;
   void drop(const std::vector<Grid*>&);
   void rest(Lock&);
   QueueState& queue_of(const Grid&) const;
@@ -131,6 +155,9 @@ class Engine {
   Config config_;
   std::vector<QueueState*> queues_;
   std::uint64_t grids_ = 0;
+  int queues_made_ = 0;
+  std::unordered_map<std::size_t, bool> loaded_;  // kernels; true: at the start of the process
+  std::vector<const char*> waiting_calls_;        // of the host, in synchronize_device()
 
   // Since when nothing but polls in vain has been seen, and how much had been done by then.
   std::optional<std::chrono::steady_clock::time_point> quiet_since_;

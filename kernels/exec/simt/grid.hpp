@@ -10,6 +10,7 @@
 
 #include "kernels/exec/group.hpp"
 #include "kernels/exec/simt/fiber.hpp"
+#include "kernels/exec/simt/memory.hpp"
 
 namespace treering {
 class SimtGroup;
@@ -82,6 +83,9 @@ struct Block {
   std::uint32_t lot;  ///< decides when it sleeps
   Thread** threads;   ///< by rank; null once exited
   Warp* warps;
+  Block* next;  ///< in the list of those that have not begun
+  bool begun;
+  Knowledge knowledge;
   Barrier barriers[named_barriers];
   alignas(64) std::byte shared[shared_bytes];
 };
@@ -91,6 +95,10 @@ struct Grid {
   int rank;              ///< of the communicator, for reports; -1: none
   std::uint64_t number;  ///< counts the grids
   int live;              ///< blocks that have not ended
+  int late;              ///< of those: blocks that have not begun
+  bool command;          ///< a copy, a record or a wait: its block needs no slot
+  bool together;         ///< slots are kept for all its blocks, from when it is issued
+  const char* held;      ///< why it has not been issued; null: it has, or it is not its turn
   Tag* order;  ///< grids with the same one run one after the other, and see each other's memory
 
   // Made by whoever launches, freed by the last thread to exit, since ThreadSanitizer takes making

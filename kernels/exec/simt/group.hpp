@@ -17,6 +17,7 @@
 #include "kernels/exec/group.hpp"
 #include "kernels/exec/simt/mutants.hpp"
 #include "kernels/exec/simt/scheduler.hpp"
+#include "kernels/ops/pack.hpp"
 
 namespace treering {
 
@@ -60,18 +61,26 @@ class SimtGroup {
   }
 
   void raise(Site site, std::uint64_t& flag, std::uint64_t value) const {
-    if (simt::mutants::switches.weak[static_cast<int>(site)])
-      store_relaxed(flag, value);
-    else
+    const bool ordered = !simt::mutants::switches.weak[static_cast<int>(site)];
+    if (stale()) scheduler_.memory().raise(knowledge(), flag, value, ordered);
+    if (ordered)
       store_release(flag, value);
+    else
+      store_relaxed(flag, value);
     scheduler_.yield(thread_);
+  }
+
+  void acquire(Site site, const std::uint64_t& flag) const {
+    if (simt::mutants::switches.no_acquire[static_cast<int>(site)]) return;
+    const std::uint64_t value = load_acquire(flag);
+    if (stale()) scheduler_.memory().acquire(knowledge(), flag, value);
   }
 
   /// Others may run between the lines of a message.
   void put(std::uint64_t& word, std::uint64_t value) const {
     constexpr std::uintptr_t line = 64;
-    if (simt::mutants::switches
-            .weak[static_cast<int>(Site::element)]) {  // the flag overtakes the data
+    constexpr int element = static_cast<int>(Site::element);
+    if (simt::mutants::switches.weak[element]) {  // the flag overtakes the data
       store_relaxed(word, value >> 32 << 32 | (load_relaxed(word) & 0xffff'ffff));
       scheduler_.yield(thread_);
     }
@@ -85,7 +94,35 @@ class SimtGroup {
     return turn % look_every == look_every - 1;
   }
 
+  /// For load_pack() and store_pack(), below.
+  template <class P>
+  P load(const std::byte* address) const {
+    P pack;
+    std::memcpy(&pack, address, sizeof pack);
+    if (stale())
+      scheduler_.memory().load(knowledge(), address, reinterpret_cast<std::byte*>(&pack),
+                               sizeof pack);
+    return pack;
+  }
+  template <class P>
+  void store(std::byte* address, const P& pack) const {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&pack);
+    if constexpr (sizeof(P) == 2 * half_bytes)
+      if (scheduler_.tears()) {
+        const std::size_t first = scheduler_.heads() ? 0 : half_bytes;
+        store_at_once<half_bytes>(address + first, bytes + first);
+        scheduler_.yield(thread_);
+        const std::size_t second = half_bytes - first;
+        return store_at_once<half_bytes>(address + second, bytes + second);
+      }
+    store_at_once<sizeof(P)>(address, bytes);
+  }
+
   void settle_stores() const {}  // there are no non-temporal ones
+
+  void enter(Turnstile&) const {}  // launches of a rank run one after the other
+  bool try_enter(Turnstile&) const { return true; }
+  void leave(Turnstile&) const {}
 
   template <class T>
   T& shared() const {
@@ -94,6 +131,17 @@ class SimtGroup {
   }
 
  private:
+  static constexpr std::size_t half_bytes = 8;
+
+  TREERING_UNSEEN bool stale() const { return scheduler_.malice().stale_loads; }
+  TREERING_UNSEEN simt::Knowledge& knowledge() const { return thread_.block->knowledge; }
+
+  template <std::size_t bytes>
+  void store_at_once(std::byte* address, const std::byte* value) const {
+    if (stale()) scheduler_.memory().store(knowledge(), address);
+    std::memcpy(address, value, bytes);
+  }
+
   bool meet(int number, int count, bool vote, const Place& place) const {
     if (simt::mutants::switches.barriers && simt::mutants::skips(place, thread_.barriers))
       return vote;
@@ -105,5 +153,15 @@ class SimtGroup {
   int rank_, size_, block_, blocks_;
   std::byte* shared_;
 };
+
+/// Packs of the simulated GPU (kernels/ops/pack.hpp) are torn, and stale.
+template <class P>
+P load_pack(SimtGroup& group, const std::byte* address) {
+  return group.load<P>(address);
+}
+template <class P>
+void store_pack(SimtGroup& group, std::byte* address, const P& pack) {
+  group.store(address, pack);
+}
 
 }  // namespace treering

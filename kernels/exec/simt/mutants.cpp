@@ -48,6 +48,8 @@ Switches switches{};
 
 void weaken(Site site) { switches.weak[static_cast<int>(site)] = true; }
 
+void no_acquire(Site site) { switches.no_acquire[static_cast<int>(site)] = true; }
+
 void skip_barrier(const BarrierSite& site) {
   std::strncpy(skipped_file, site.file.c_str(), sizeof skipped_file - 1);
   skipped_line = site.line;

@@ -3,8 +3,11 @@
 // Mutants: faults planted on purpose, to show that tests would find them. Off by default. Switch
 // them while no kernel runs; they hold until heal().
 //
-//   weaken(Site::post)      posts are raised with a relaxed store: ThreadSanitizer must report it
+//   weaken(Site::post)      posts are raised with a relaxed store
 //   weaken(Site::element)   words with data and flag inside are torn: wrong values
+//   no_acquire(Site::post)  a wait for a post ends with the relaxed poll that saw it; after this or a
+//                           weak post, data may be stale: ThreadSanitizer reports a race, and
+//                           Malice::stale_loads makes values wrong
 //   skip_barrier({"a.hpp", 63})   no barrier where sync() or any() is called there; any() then
 //                           tells only the thread's own vote: a race, a wrong value, a stuck kernel
 //   skip_barrier(5)         each thread leaves out the barrier that it comes to after five others
@@ -31,6 +34,7 @@ struct BarrierSite {
 };
 
 void weaken(Site);
+void no_acquire(Site);
 void skip_barrier(const BarrierSite&);
 void skip_barrier(int number);
 /// Notes from now on which barriers are called.
@@ -44,8 +48,8 @@ void heal();
 
 /// For SimtGroup.
 struct Switches {
-  bool weak[sites];  ///< by Site
-  bool barriers;     ///< barriers are watched or skipped
+  bool weak[sites], no_acquire[sites];  ///< by Site
+  bool barriers;                        ///< barriers are watched or skipped
 };
 extern Switches switches;
 /// The barrier at this place is left out. `passed`: barriers that the thread has called. Asked only

@@ -1,6 +1,8 @@
 #include "kernels/exec/simt/queue.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "kernels/catalog.hpp"
@@ -10,8 +12,35 @@ namespace treering {
 
 using simt::engine;
 
+namespace {
+
+std::unique_ptr<simt::Work> make_launch(simt::QueueState& queue, const Launch& launch) {
+  const auto kernel = [view = launch.view, args = launch.args](SimtGroup& group) {
+    run_block(group, *view, args);
+  };
+  return make_work(queue, {launch.blocks, simt::config().threads, launch.view->rank}, kernel);
+}
+
+/// A copy, a record or a wait: nothing that needs a slot.
+std::unique_ptr<simt::Work> make_command(simt::QueueState& queue, simt::Kernel what) {
+  auto work = make_work(queue, {1, 1}, std::move(what));
+  work->grid.command = true;
+  return work;
+}
+
+/// By what name a kernel of the catalog is loaded: its place there.
+std::size_t code_of(const Launch& launch) {
+  const Kernel wanted{launch.args.call.collective, launch.args.call.algorithm};
+  return static_cast<std::size_t>(std::ranges::find(catalog, wanted) - std::begin(catalog));
+}
+
+}  // namespace
+
 bool SimtEvent::done() {
-  return engine().ask([&] { return !record_ || record_->done; });
+  return engine().ask([&] {
+    if (record_ && record_->done) record_->tag.acquire();
+    return !record_ || record_->done;
+  });
 }
 
 void SimtEvent::synchronize() {
@@ -35,23 +64,38 @@ SimtQueue::~SimtQueue() {
 }
 
 void SimtQueue::launch(simt::Kernel kernel, const simt::Shape& shape) {
+  engine().load(kernel.target_type().hash_code());
   engine().enqueue(state_, make_work(state_, shape, std::move(kernel)));
 }
 
 void SimtQueue::launch(const Launch& launch) {
-  const auto kernel = [view = launch.view, args = launch.args](SimtGroup& group) {
-    run_block(group, *view, args);
-  };
-  this->launch(kernel, {launch.blocks, simt::config().threads, launch.view->rank});
+  engine().load(code_of(launch));
+  engine().enqueue(state_, make_launch(state_, launch));
+}
+
+void SimtQueue::launch_together(std::span<Queue* const> queues, std::span<const Launch> launches) {
+  std::vector<simt::QueueState*> states;
+  std::vector<std::unique_ptr<simt::Work>> works;
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    engine().load(code_of(launches[i]));
+    states.push_back(&dynamic_cast<SimtQueue&>(*queues[i]).state_);
+    works.push_back(make_launch(*states[i], launches[i]));
+  }
+  engine().enqueue_team(states, std::move(works));
+}
+
+void SimtQueue::preload_catalog() {
+  for (std::size_t code = 0; code < std::size(catalog); ++code) engine().preload(code);
 }
 
 void SimtQueue::copy(void* destination, const void* source, std::size_t bytes) {
-  launch([=](SimtGroup&) { std::memcpy(destination, source, bytes); }, {1, 1});
+  const auto copy = [=](SimtGroup&) { std::memcpy(destination, source, bytes); };
+  engine().enqueue(state_, make_command(state_, copy));
 }
 
 void SimtQueue::record(Event& event) {
   auto record = std::make_shared<simt::Record>();
-  auto work = make_work(state_, {1, 1}, [to = record.get()](SimtGroup&) { to->tag.release(); });
+  auto work = make_command(state_, [to = record.get()](SimtGroup&) { to->tag.release(); });
   work->completes = record;
   {
     const auto lock = engine().lock();
@@ -67,7 +111,7 @@ void SimtQueue::wait(Event& event) {
     record = dynamic_cast<SimtEvent&>(event).record_;
   }
   if (!record) return;
-  auto work = make_work(state_, {1, 1}, [of = record.get()](SimtGroup&) { of->tag.acquire(); });
+  auto work = make_command(state_, [of = record.get()](SimtGroup&) { of->tag.acquire(); });
   work->after = std::move(record);
   engine().enqueue(state_, std::move(work));
 }

@@ -38,6 +38,10 @@ class SimtQueue final : public Queue {
   /// Throws Error{invalid_argument} for a shape that cannot be.
   void launch(simt::Kernel, const simt::Shape&);
   void launch(const Launch&) override;
+  /// See Device::launch_together(). Throws Error{invalid_argument} if there are too few slots.
+  static void launch_together(std::span<Queue* const>, std::span<const Launch>);
+  /// The catalog's kernels are on the device from the start.
+  static void preload_catalog();
   void copy(void* destination, const void* source, std::size_t bytes) override;
   void record(Event&) override;
   void wait(Event&) override;

@@ -36,6 +36,7 @@ std::string barrier_text(const Block& block, const Thread& thread, std::size_t a
 
 /// Threads that wait for the same are told of together.
 std::string block_text(const Block& block) {
+  if (!block.begun) return "has not begun: no slot is free";
   std::vector<int> exited;
   std::vector<std::string> texts;
   std::map<std::string, std::vector<int>> polling;
@@ -47,7 +48,9 @@ std::string block_text(const Block& block) {
     else if (thread->state == State::blocked)
       blocked[{thread->barrier, thread->place.line(), thread->place.column()}].push_back(thread);
     else
-      polling[fmt::format("the {} of rank {}", name(thread->site), thread->peer)].push_back(rank);
+      polling[fmt::format("the {} of {}", name(thread->site),
+                          thread->peer < 0 ? "any rank" : fmt::format("rank {}", thread->peer))]
+          .push_back(rank);
   }
   for (const auto& [what, ranks] : polling)
     texts.push_back(fmt::format("{} {}", threads_text(ranks, "waits for", "wait for"), what));
@@ -69,16 +72,23 @@ TREERING_UNSEEN bool doomed(const Grid& grid) {
   return false;
 }
 
-Error stuck(std::span<Grid* const> grids, std::uint64_t seed) {
+Error stuck(std::span<Grid* const> grids, std::uint64_t seed,
+            std::span<const char* const> waiting_calls) {
   std::string text = fmt::format(
       "kernels can never complete (simt, seed {}); look for a missing signal, a wrong step, or a "
       "barrier that "
       "not all threads reach:",
       seed);
+  for (const char* call : waiting_calls)
+    text += fmt::format("\n  the host: {} waits until kernels have ended", call);
   std::vector<int> ranks;
   int blocks = 0;
   for (const Grid* grid : grids) {
     if (grid->rank >= 0) ranks.push_back(grid->rank);
+    if (grid->held != nullptr) {
+      text += fmt::format("\n  {}: its kernel {}", owner(*grid), grid->held);
+      continue;
+    }
     for (const Block& block : std::span(grid->block, grid->blocks)) {
       if (block.live == 0 || ++blocks > most_blocks) continue;
       text += fmt::format("\n  {}, block {}: {}", owner(*grid), block.index, block_text(block));

@@ -38,6 +38,10 @@
 
 #ifdef TREERING_ASAN
 #include <sanitizer/common_interface_defs.h>
+/// For what reads on purpose beyond what a kernel may.
+#define TREERING_UNCHECKED __attribute__((no_sanitize("address")))
+#else
+#define TREERING_UNCHECKED
 #endif
 
 namespace treering::simt {

@@ -44,31 +44,73 @@ Scheduler& scheduler() {
 
 // ---- from outside of all fibers
 
-void Scheduler::seed(std::uint64_t seed) {
+TREERING_UNSEEN void Scheduler::seed(std::uint64_t seed, const Malice& malice) {
+  malice_ = malice;
   random_ = mix(seed + 0x9e3779b97f4a7c15) | 1;
   trace_ = asleep_ = 0;
 }
 
 TREERING_UNSEEN void Scheduler::start(Grid& grid) {
-  fill_pool(grid.blocks * grid.threads);  // may throw, and nothing has happened
-  grid.live = grid.blocks;
+  const int threads = grid.blocks * grid.threads;
+  fill_pool(threads);  // may throw, and nothing has happened
+  pooled_ -= threads;
+  live_ += threads;
+  grid.live = grid.late = grid.blocks;
+  if (grid.together) taken_ += grid.blocks;
+  Block** last = &late_;
+  while (*last != nullptr) last = &(*last)->next;
   for (int b = 0; b < grid.blocks; ++b) {
     Block& block = grid.block[b];
     block.live = grid.threads;
     block.lot = static_cast<std::uint32_t>(mix(grid.number * 64 + b + 1));
-    for (int rank = 0; rank < grid.threads; ++rank) {
-      Thread& thread = *pool_;
-      pool_ = thread.next;
-      thread.block = &block;
-      thread.rank = rank;
-      thread.dropped = false;
-      thread.barriers = 0;
-      block.threads[rank] = &thread;
-      make_ready(thread);
-    }
+    *last = &block;
+    last = &block.next;
   }
-  pooled_ -= grid.blocks * grid.threads;
-  live_ += grid.blocks * grid.threads;
+  progressed();
+}
+
+/// Lets blocks begin for which there is a slot: all, or if they are to be late one, now and then.
+TREERING_UNSEEN void Scheduler::admit() {
+  constexpr int steps_late = 64;  // on average
+  int can = 0;
+  for (const Block* block = late_; block != nullptr; block = block->next) can += may_begin(*block);
+  if (can == 0) return;
+  if (malice_.late_blocks && ready_ > 0 && below(steps_late) != 0) {
+    if (quiet()) poll_again();  // in vain until now, but a block will begin
+    return;
+  }
+  if (malice_.late_blocks) can = 1 + below(can);
+  for (Block** link = &late_; *link != nullptr;) {
+    Block& block = **link;
+    if (!may_begin(block) || (malice_.late_blocks && --can != 0)) {
+      link = &block.next;
+      continue;
+    }
+    *link = block.next;
+    begin(block);
+  }
+}
+
+TREERING_UNSEEN bool Scheduler::may_begin(const Block& block) const {
+  return block.grid->command || block.grid->together || has_slots(1);
+}
+
+TREERING_UNSEEN void Scheduler::begin(Block& block) {
+  Grid& grid = *block.grid;
+  --grid.late;
+  if (!grid.command && !grid.together) ++taken_;
+  block.begun = true;
+  memory_.begin(block.knowledge);
+  for (int rank = 0; rank < grid.threads; ++rank) {
+    Thread& thread = *pool_;
+    pool_ = thread.next;
+    thread.block = &block;
+    thread.rank = rank;
+    thread.dropped = false;
+    thread.barriers = 0;
+    block.threads[rank] = &thread;
+    make_ready(thread);
+  }
   progressed();
 }
 
@@ -84,6 +126,7 @@ TREERING_UNSEEN void Scheduler::run(const std::atomic<bool>& news, std::uint64_t
   host_.adopt();
   news_ = &news;
   steps_left_ = steps;
+  if (late_ != nullptr) admit();
   if (!must_return()) host_.switch_to(draw());
 }
 
@@ -99,6 +142,15 @@ TREERING_UNSEEN Grid* Scheduler::take_finished() {
 }
 
 TREERING_UNSEEN void Scheduler::drop(Grid& grid) {
+  for (Block** link = &late_; *link != nullptr;) {
+    Block& block = **link;
+    if (block.grid != &grid) {
+      link = &block.next;
+      continue;
+    }
+    *link = block.next;
+    begin(block);
+  }
   int kept = 0;
   for (int i = 0; i < ready_; ++i)
     if (ready_list_[i]->block->grid != &grid) ready_list_[kept++] = ready_list_[i];
@@ -141,15 +193,21 @@ TREERING_UNSEEN void Scheduler::live(Fiber& fiber) {
 TREERING_UNSEEN void Scheduler::exit(Thread& self) {
   progressed();
   Block& block = *self.block;
-  Grid& grid = *block.grid;
-  grid.end.release();
+  block.grid->end.release();
   block.threads[self.rank] = nullptr;
-  if (--block.live == 0 && --grid.live == 0) finish(grid);
+  if (--block.live == 0) end(block);
   --live_;
   self.next = pool_;
   pool_ = &self;
   ++pooled_;
   hand_over(self);
+}
+
+TREERING_UNSEEN void Scheduler::end(Block& block) {
+  Grid& grid = *block.grid;
+  memory_.end(block.knowledge);
+  if (!grid.command) --taken_;
+  if (--grid.live == 0) finish(grid);
 }
 
 TREERING_UNSEEN void Scheduler::finish(Grid& grid) {
@@ -262,6 +320,7 @@ TREERING_UNSEEN void Scheduler::step(Thread& self) {
 
 TREERING_UNSEEN void Scheduler::hand_over(Thread& self) {
   --steps_left_;
+  if (late_ != nullptr) admit();
   Fiber& next = must_return() ? host_ : draw();
   if (&next != &self) self.switch_to(next);
 }

@@ -13,14 +13,17 @@
 // so that ranks run further ahead of one another than a fair draw would let them.
 //
 // Whoever calls run() lends its OS thread until there is something for it to do. This class knows
-// nothing of queues and OS threads: that is the engine's. A GPU's malice (few resident blocks, torn
-// stores, stale loads) would live here: start() admits blocks, and every thread passes step().
+// nothing of queues and OS threads: that is the engine's.
+//
+// A GPU's malice (malice.hpp): blocks of a grid that was started begin when there is a slot for
+// them, and perhaps late; stores of a thread may be torn by steps of others.
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "kernels/exec/simt/grid.hpp"
+#include "kernels/exec/simt/malice.hpp"
 
 namespace treering::simt {
 
@@ -31,14 +34,18 @@ class Scheduler {
 
   // ---- for the engine, from outside of all fibers
 
-  void seed(std::uint64_t);
+  void seed(std::uint64_t, const Malice&);
+  const Malice& malice() const { return malice_; }
   /// A digest of all draws since seed().
   std::uint64_t trace() const { return trace_; }
 
-  /// Makes the grid's threads ready. Needs room for them. Throws Error{out_of_memory}.
+  /// The grid's blocks begin as soon as they can. Needs room for their threads. Throws
+  /// Error{out_of_memory}.
   void start(Grid&);
-  bool has_room(const Grid& grid) const {
-    return live_ + grid.blocks * grid.threads <= most_fibers;
+  bool has_room(int threads) const { return live_ + threads <= most_fibers; }
+  /// There are slots for so many more blocks at once.
+  TREERING_UNSEEN bool has_slots(int blocks) const {
+    return malice_.slots == 0 || taken_ + blocks <= malice_.slots;
   }
 
   /// Runs threads until a grid finishes, `news` is set, all is quiet, or `steps` steps are done.
@@ -64,17 +71,25 @@ class Scheduler {
   void poll(Thread&, Site, int peer, bool first);
   /// Lets others run.
   void yield(Thread&);
+  /// This 16-byte store is to be torn.
+  TREERING_UNSEEN bool tears() { return malice_.torn_stores && below(4) == 0; }
+  TREERING_UNSEEN bool heads() { return below(2) == 0; }
+  StaleMemory& memory() { return memory_; }
   /// The value that the thread `lane` of this thread's warp gives.
   std::uint64_t shuffle(Thread&, std::uint64_t value, int lane, const std::source_location&);
 
  private:
   static void live(Fiber&);
   void fill_pool(int threads);
+  void admit();
+  bool may_begin(const Block&) const;
+  void begin(Block&);
   void make_ready(Thread&);
   void join(Thread&, Barrier&, int expected, const std::source_location&, bool anywhere);
   void open(Barrier&);
   void step(Thread&);
   void exit(Thread&);
+  void end(Block&);
   void finish(Grid&);
   void hand_over(Thread&);
   bool must_return() const;
@@ -87,6 +102,11 @@ class Scheduler {
   const std::atomic<bool>* news_ = nullptr;
   std::uint64_t steps_left_ = 0;
   bool dropping_ = false;
+
+  Malice malice_;
+  StaleMemory memory_;
+  Block* late_ = nullptr;  // blocks that have not begun, in order
+  int taken_ = 0;          // slots that are occupied or kept
 
   std::uint64_t random_ = 1, trace_ = 0;
   std::uint32_t asleep_ = 0;

@@ -53,17 +53,27 @@ struct Folding {
   }
 
   /// What remains: less than a vector.
-  static void rest(const Fold& how, const FoldRange& range, std::size_t at) {
-    const std::size_t bytes = range.bytes - at;
+  static void rest(const Fold& how, const FoldRange& range, std::size_t at, std::size_t bytes) {
     const Stored x = reduce(how, range.source_count,
                             [&](int i) { return load_part<Stored>(range.sources[i] + at, bytes); });
     for (int i = 0; i < range.destination_count; ++i)
       store_part(range.destinations[i] + at, x, bytes);
   }
 
+  /// Where the arithmetic outweighs the loading of addresses, one loop serves all fans: the others
+  /// would be the larger part of this file's code.
+  static constexpr bool heavy =
+      sizeof(typename Element::Stored) < sizeof(typename Element::Accumulator) / 2 ||
+      std::is_same_v<Op, PremulSum>;
+
   static void loop(const Fold& how, const FoldRange& range) {
-    const std::size_t end = range.bytes - range.bytes % sizeof(Stored);
-    if (range.source_count == 2 && range.destination_count == 1)
+    // Which the compiler then knows: fewer cases for the rest.
+    constexpr std::size_t granule = is_bitwise<Op> ? 1 : sizeof(typename Element::Stored);
+    const std::size_t bytes = range.bytes / granule * granule;
+    const std::size_t end = bytes - bytes % sizeof(Stored);
+    if constexpr (heavy)
+      whole<0, 0>(how, range, end);
+    else if (range.source_count == 2 && range.destination_count == 1)
       whole<2, 1>(how, range, end);
     else if (range.source_count == 2 && range.destination_count == 2)
       whole<2, 2>(how, range, end);
@@ -71,7 +81,7 @@ struct Folding {
       whole<0, 1>(how, range, end);
     else
       whole<0, 0>(how, range, end);
-    if (end < range.bytes) rest(how, range, end);
+    if (end < bytes) rest(how, range, end, bytes - end);
   }
 };
 

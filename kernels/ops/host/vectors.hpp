@@ -167,8 +167,10 @@ struct VectorElement<NarrowElement<Bits, Conversion>> {
   using Stored = Vector<std::uint32_t>;
   static constexpr int bits = 8 * sizeof(Bits), count = 32 / bits;
   TREERING_ARITHMETIC static Floats<count> widen(Stored x) {
-    return Floats<count>::each(
-        [&](int i) { return Conversion::widen((x >> (bits * i)) & ((1u << bits) - 1)); });
+    return Floats<count>::each([&](int i) {
+      const Stored from_here = x >> (bits * i);  // of the last there is nothing above
+      return Conversion::widen(i + 1 < count ? from_here & ((1u << bits) - 1) : from_here);
+    });
   }
   TREERING_ARITHMETIC static Stored narrow(Floats<count> x) {
     Stored all = Conversion::narrow(x.vector[0]);
