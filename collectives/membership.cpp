@@ -202,7 +202,11 @@ std::vector<std::span<std::byte>> Membership::wire_parts(std::byte* inbox, int s
   for (int c = 0; c < channels(); ++c) {
     parts.emplace_back(inbox + layout_.posts(c, sender), layout_.shape.slots * line_bytes);
     parts.emplace_back(inbox + layout_.credit(c, sender), line_bytes);
-    parts.emplace_back(inbox + layout_.slots(c, sender), layout_.wire_bytes());
+    parts.emplace_back(inbox + layout_.ll_credit(c, sender), line_bytes);
+    for (const WireType wire : {WireType::simple, WireType::ll}) {
+      const Run run = wire_run(c, sender, wire);
+      parts.emplace_back(inbox + run.offset, run.bytes);
+    }
   }
   std::byte* const mailbox = inbox + mailbox_begin();
   parts.emplace_back(mailbox + mailbox_.flags(sender), mailbox_.flag_bytes());
@@ -300,14 +304,14 @@ void Membership::build_view() {
   auto* ll_edges = reinterpret_cast<LlEdge*>(at(layout.ll_edges()));
   for (int c = 0; c < channels(); ++c)
     for (int p = 0; p < size_; ++p) {
-      std::byte* theirs = peers_[static_cast<std::size_t>(p)].inbox;
+      std::byte *theirs = peers_[static_cast<std::size_t>(p)].inbox, *mine = inbox_from(p);
       ll_edges[layout_.wire(c, p)] = {
           .to = {reinterpret_cast<std::uint64_t*>(theirs + layout_.ll_slots(c, rank_)),
-                 inbox_ + layout_.ll_outgoing(c, p),
-                 reinterpret_cast<Flag*>(inbox_ + layout_.ll_credit(c, p))},
-          .from = {reinterpret_cast<std::uint64_t*>(inbox_ + layout_.ll_slots(c, p)),
-                   reinterpret_cast<LlHeader*>(inbox_ + layout_.ll_header(c, p)),
-                   inbox_ + layout_.ll_incoming(c, p),
+                 mine + layout_.ll_outgoing(c, p),
+                 reinterpret_cast<Flag*>(mine + layout_.ll_credit(c, p))},
+          .from = {reinterpret_cast<std::uint64_t*>(mine + layout_.ll_slots(c, p)),
+                   reinterpret_cast<LlHeader*>(mine + layout_.ll_header(c, p)),
+                   mine + layout_.ll_incoming(c, p),
                    reinterpret_cast<Flag*>(theirs + layout_.ll_credit(c, rank_))},
           .sent = 0,
           .received = 0};
@@ -397,18 +401,18 @@ void Membership::back(int peer, WireType wire) {
   backed = true;
 }
 
-/// What lies in the receiver's inbox for messages of a sender.
-Membership::Run Membership::wire_run(int channel, int sender, WireType wire) const {
-  if (wire == WireType::ll) return {layout_.ll_slots(channel, sender), layout_.ll_wire_bytes()};
-  return {layout_.slots(channel, sender), layout_.wire_bytes()};
-}
-
 /// A part of a rank's inbox.
 void Membership::back_part(const Peer& owner, std::byte* part, std::size_t bytes) {
   if (owner.arena == nullptr)
     device_.back(part, bytes);
   else if (device_.execution() == Execution::host)
     owner.arena->back(static_cast<std::size_t>(part - owner.arena->base()), bytes);
+}
+
+/// What lies in the receiver's inbox for messages of a sender.
+Membership::Run Membership::wire_run(int channel, int sender, WireType wire) const {
+  if (wire == WireType::ll) return {layout_.ll_slots(channel, sender), layout_.ll_wire_bytes()};
+  return {layout_.slots(channel, sender), layout_.wire_bytes()};
 }
 
 /// The sender sees to the slots that it fills, since it is the first who touches them.

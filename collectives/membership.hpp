@@ -126,14 +126,14 @@ class Membership {
   std::uint64_t* farewells(int rank) const;
   void say_farewell();
   bool everyone_left() const;
+  /// Where the mailbox begins in an inbox.
+  std::size_t mailbox_begin() const;
+  void back_part(const Peer& owner, std::byte* part, std::size_t bytes);
   /// A run of an inbox.
   struct Run {
     std::size_t offset, bytes;
   };
   Run wire_run(int channel, int sender, WireType wire) const;
-  /// Where the mailbox begins in an inbox.
-  std::size_t mailbox_begin() const;
-  void back_part(const Peer& owner, std::byte* part, std::size_t bytes);
   void back_outgoing(int to, WireType wire);
   void back_incoming(int from, WireType wire);
 

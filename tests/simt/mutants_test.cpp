@@ -63,7 +63,9 @@ TEST(Mutants, MissingOrderOfPostsIsFound) {
 #ifdef __SANITIZE_THREAD__
 TEST(Mutants, MissingOrderIsFound) {
   for (int i = 0; i < sites; ++i)
-    for (const char* fault : {"weak", "no acquire"}) {
+    for (const std::string fault : {"weak", "no acquire"}) {
+      if (fault == "no acquire" && static_cast<Site>(i) == Site::element)
+        continue;  // there is none
       const std::string planted = fmt::format("{}:{}", fault, name(static_cast<Site>(i)));
       EXPECT_TRUE(found(planted)) << planted;
     }

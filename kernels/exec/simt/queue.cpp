@@ -30,7 +30,7 @@ std::unique_ptr<simt::Work> make_command(simt::QueueState& queue, simt::Kernel w
 
 /// By what name a kernel of the catalog is loaded: its place there.
 std::size_t code_of(const Launch& launch) {
-  const Kernel wanted{launch.args.call.collective, launch.args.call.algorithm};
+  const Kernel wanted = kernel_of(launch.args.call);
   return static_cast<std::size_t>(std::ranges::find(catalog, wanted) - std::begin(catalog));
 }
 
