@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/rank_list.hpp"
+#include "collectives/access.hpp"
 #include "collectives/arguments.hpp"
 #include "kernels/exec/device.hpp"
 #include "perf/call.hpp"
@@ -579,6 +580,24 @@ TEST(MismatchInTheNextCall, NamesTheCallWhereItBegan) {
        on_threads(2, [&](int rank) { comms[static_cast<std::size_t>(rank)].barrier(); }))
     EXPECT_THAT(o.text, StartsWith("call 1: rank 0 called broadcast(f32 × 64, root 0), rank 1 "
                                    "called broadcast(f32 × 64, root 1)."));
+}
+
+/// Messages that nobody expects fill all slots; then both wait for a slot, in a call that is the same.
+TEST(MismatchInTheNextCall, IsFoundWhereAllSlotsAreFull) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<float> data(1);
+  const int slots = static_cast<int>(membership(comms[0]).shape().slots);
+  for (int rank = 0; rank < 2; ++rank)
+    for (int i = 0; i < slots; ++i)
+      comms[static_cast<std::size_t>(rank)].broadcast(data.data(), data.data(), 1, f32, rank,
+                                                      {.algorithm = Algorithm::ring});
+  const int shown =
+      std::max(1, slots + 2 - board_entries);  // the earliest call that boards still show
+  for (const Outcome& o :
+       on_threads(2, [&](int rank) { comms[static_cast<std::size_t>(rank)].barrier(); }))
+    EXPECT_THAT(o.text, StartsWith(fmt::format("call {}: rank 0 called broadcast(f32 × 1, root 0), "
+                                               "rank 1 called broadcast(f32 × 1, root 1).",
+                                               shown)));
 }
 
 /// Whoever failed and does not look (its caller is busy) is heard all the same.
