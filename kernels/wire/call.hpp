@@ -231,15 +231,25 @@ class Call {
     return static_cast<std::size_t>(group_.block()) * view_.size + peer;
   }
 
+  /// Whether the peer called something else: now, or earlier, when neither had to wait for the other; then what it
+  /// does not expect fills its slots, and nobody would ever free one.
+  TREERING_DEVICE bool differs(const Board& board) const {
+    for (std::uint64_t i = 0; i < board_entries; ++i) {
+      const bool now = i == sequence_ % board_entries;
+      const std::uint64_t ours = now ? word_ : load_relaxed(view_.board->entries[i].word);
+      const std::uint64_t theirs = load_acquire(board.entries[i].word);
+      if (ours != 0 && theirs != 0 && same_call(ours, theirs) && ours != theirs) return true;
+    }
+    return false;
+  }
+
   /// A long wait looks around: at the abort word, and at the peer's board.
   template <class Condition>
   TREERING_DEVICE bool may_go_on(Condition done, int peer) {
     if (load_relaxed(view_.abort->value) != 0) return fail(Failure::aborted, view_.rank), false;
     const Board* board = view_.boards[peer];
     if (board == nullptr) return true;
-    const std::uint64_t theirs = load_acquire(board->entries[sequence_ % board_entries].word);
-    if (theirs != 0 && same_call(theirs, word_) && theirs != word_)
-      return fail(Failure::mismatch, peer), false;
+    if (differs(*board)) return fail(Failure::mismatch, peer), false;
     const bool failed = load_acquire(board->failed.value) != 0;
     const bool closed = load_acquire(board->closed.value) != 0;
     if (!failed && !closed) return true;

@@ -256,10 +256,14 @@ TEST_P(Larger, IsExact) {
 
 constexpr std::size_t past_32 = two_to_32 + 70'001, past_31 = two_to_31 + 70'001;
 
-/// Each collective; where ranks have parts, all of them together are past 2³² bytes.
-std::vector<Large> one_of_each_collective() {
+/// Each collective, and all-reduce in every way; where ranks have parts, all of them together are past 2³² bytes.
+std::vector<Large> some_of_each_collective() {
   using enum Algorithm;
   return {{Collective::all_reduce, two_shot, past_32, true},
+          {Collective::all_reduce, two_shot, past_31, false},
+          {Collective::all_reduce, one_shot, past_31, false},
+          {Collective::all_reduce, ring, past_32, false},
+          {Collective::all_reduce, tree, past_32, false},
           {Collective::reduce_scatter, ring, past_31, false},
           {Collective::reduce_scatter_v, direct, past_31, true},
           {Collective::all_gather, ring, past_31, false},
@@ -274,7 +278,7 @@ std::vector<Large> one_of_each_collective() {
 
 /// Every algorithm, staged and, where it can, direct; single parts are past 2³² bytes.
 std::vector<Large> large_calls() {
-  std::vector<Large> all = one_of_each_collective();
+  std::vector<Large> all = some_of_each_collective();
   if (!everything()) return all;
   for (int i = 0; i < collectives; ++i) {
     const auto collective = static_cast<Collective>(i);

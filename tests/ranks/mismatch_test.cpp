@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/rank_list.hpp"
+#include "collectives/access.hpp"
 #include "collectives/arguments.hpp"
 #include "kernels/exec/device.hpp"
 #include "perf/call.hpp"
@@ -26,7 +27,7 @@ using testing::StartsWith;
 
 constexpr auto f32 = DataType::f32;
 constexpr auto sum = ReduceOp::sum;
-constexpr std::size_t small = 5, medium = 1024, large = 1'000'003;
+constexpr std::size_t small = 5, medium = 1024, large = 300'007;
 
 /// What one rank calls.
 struct Called {
@@ -217,7 +218,7 @@ const std::vector<Kind>& kinds() {
       {{all_to_all_v, small}, {.collective = all_to_all_v, .count = small, .shift = -5}},
       {{all_to_all_v, 0}, {.collective = all_to_all_v, .count = 0, .shift = 1}},
       {{all_to_all_v, large}, {.collective = all_to_all_v, .count = large, .shift = 1}},
-      {{all_to_all_v, large}, {.collective = all_to_all_v, .count = large, .shift = -999'999}},
+      {{all_to_all_v, large}, {.collective = all_to_all_v, .count = large, .shift = -300'000}},
   };
   return all;
 }
@@ -621,6 +622,24 @@ TEST(MismatchInTheNextCall, NamesTheCallWhereItBegan) {
        on_threads(2, [&](int rank) { comms[static_cast<std::size_t>(rank)].barrier(); }))
     EXPECT_THAT(o.text, StartsWith("call 1: rank 0 called broadcast(f32 × 64, root 0), rank 1 "
                                    "called broadcast(f32 × 64, root 1)."));
+}
+
+/// Messages that nobody expects fill all slots; then both wait for a slot, in a call that is the same.
+TEST(MismatchInTheNextCall, IsFoundWhereAllSlotsAreFull) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  std::vector<float> data(1);
+  const int slots = static_cast<int>(membership(comms[0]).shape().slots);
+  for (int rank = 0; rank < 2; ++rank)
+    for (int i = 0; i < slots; ++i)
+      comms[static_cast<std::size_t>(rank)].broadcast(data.data(), data.data(), 1, f32, rank,
+                                                      {.algorithm = Algorithm::ring});
+  const int shown =
+      std::max(1, slots + 2 - board_entries);  // the earliest call that boards still show
+  for (const Outcome& o :
+       on_threads(2, [&](int rank) { comms[static_cast<std::size_t>(rank)].barrier(); }))
+    EXPECT_THAT(o.text, StartsWith(fmt::format("call {}: rank 0 called broadcast(f32 × 1, root 0), "
+                                               "rank 1 called broadcast(f32 × 1, root 1).",
+                                               shown)));
 }
 
 /// Whoever failed and does not look (its caller is busy) is heard all the same.

@@ -208,7 +208,8 @@ struct CallReport {
 /// another way are refused. Pointers may be null where nothing is read or written. Collectives without root
 /// synchronise even if all counts are zero; with a root, whoever gives may return before the others have it.
 /// Every method throws Error: `invalid_argument` before anything is sent, the communicator stays usable;
-/// `mismatch`, `peer_lost`, `aborted` on every rank, after which it is broken.
+/// `mismatch`, `peer_lost`, `aborted` on every rank, after which it is broken; a rank that had nothing to wait for
+/// in the call that failed has the error in one of its next two.
 class Communicator {
  public:
   /// Joins `world_size` ranks of this machine as number `rank`. All ranks call this, each in a
