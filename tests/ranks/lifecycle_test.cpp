@@ -125,7 +125,8 @@ TEST(FailedStart, LeavesThePeersSeatAlone) {
   };
   auto mine = seat_of(0), theirs = seat_of(1);
   const Facts facts[] = {mine->facts(), theirs->facts()};
-  mine->connect(facts, {});
+  mine->map(facts, {});
+  mine->connect(facts);
   theirs.reset();  // its start failed; and its memory is given to the next who asks
   const std::byte* farewells = process_arena().base() + facts[1].board_offset + sizeof(Board);
   std::vector<Buffer> next;
