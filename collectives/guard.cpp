@@ -48,13 +48,13 @@ Guard::Guard(int rank, std::vector<Board*> boards, std::span<Verdict> verdicts)
 
 std::uint64_t Guard::encode(const Cause& cause) {
   return (static_cast<std::uint64_t>(cause.code) + 1) |  // 0 is "none"
-         static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0x7fffff) << 8 |
-         static_cast<std::uint64_t>(cause.sizes) << 31 | (cause.sequence & 0xffffffff) << 32;
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(cause.rank) & 0x3fffff) << 8 |
+         static_cast<std::uint64_t>(cause.detail) << 30 | (cause.sequence & 0xffffffff) << 32;
 }
 
 Guard::Cause Guard::decode(std::uint64_t word) {
-  return {static_cast<ErrorCode>((word & 0xff) - 1), static_cast<int>(word >> 8 & 0x7fffff),
-          word >> 32, (word >> 31 & 1) != 0};
+  return {static_cast<ErrorCode>((word & 0xff) - 1), static_cast<int>(word >> 8 & 0x3fffff),
+          word >> 32, static_cast<Detail>(word >> 30 & 3)};
 }
 
 bool Guard::broken() const {
@@ -120,7 +120,8 @@ std::optional<Guard::Cause> Guard::known_cause() const {
     if (why == Failure::mismatch)  // perhaps since an earlier call, in which this rank owed no wait
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer),
                    differing_call(verdict.sequence).value_or(verdict.sequence)};
-    if (why == Failure::sizes) return Cause{ErrorCode::mismatch, rank_, verdict.sequence, true};
+    if (why == Failure::sizes)
+      return Cause{ErrorCode::mismatch, rank_, verdict.sequence, Detail::sizes};
     if (!suspicious) continue;
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
@@ -149,7 +150,7 @@ std::optional<Guard::Cause> Guard::misfit() const {
   for (int r = 0; r < size(); ++r) {
     const Board* theirs = board(r);
     if (theirs != nullptr && load_acquire(theirs->misfit.valid) != 0)
-      return Cause{ErrorCode::mismatch, r, 0};
+      return Cause{ErrorCode::mismatch, r, 0, Detail::message};
   }
   return std::nullopt;
 }
@@ -160,7 +161,7 @@ std::optional<Guard::Cause> Guard::size_conflict() const {
     const Board* theirs = board(r);
     if (theirs == nullptr || load_acquire(theirs->failed.value) == 0) continue;
     if (const std::uint64_t call = load_relaxed(theirs->conflict.call); call != 0)
-      return Cause{ErrorCode::mismatch, r, call, true};
+      return Cause{ErrorCode::mismatch, r, call, Detail::sizes};
   }
   return std::nullopt;
 }
@@ -189,8 +190,8 @@ bool Guard::boards_differ(std::uint64_t sequence) const {
 Error Guard::explain(const Cause& cause) const {
   switch (cause.code) {
     case ErrorCode::mismatch:
-      if (cause.sequence == 0) return explain_misfit(cause.rank);
-      return cause.sizes ? explain_sizes(cause) : explain_mismatch(cause);
+      if (cause.detail == Detail::message) return explain_misfit(cause.rank);
+      return cause.detail == Detail::sizes ? explain_sizes(cause) : explain_mismatch(cause);
     case ErrorCode::aborted:
       return {cause.code,
               cause.rank == rank_

@@ -42,12 +42,17 @@ class Guard {
   void close();
 
  private:
+  /// Where the details of a mismatch are.
+  enum class Detail : std::uint8_t {
+    calls,    ///< the calls of that number, on all boards
+    sizes,    ///< the SizeConflict on `rank`'s board
+    message,  ///< the Misfit on `rank`'s board
+  };
   struct Cause {
     ErrorCode code;
-    int rank;  ///< who is to blame, where that means something
-    /// Of the call, for a mismatch, reported modulo 2³²; 0: of a message, the Misfit on that rank's board.
-    std::uint64_t sequence;
-    bool sizes = false;  ///< it is the SizeConflict on `rank`'s board
+    int rank;                ///< who is to blame, where that means something
+    std::uint64_t sequence;  ///< of the call, for a mismatch of calls; reported modulo 2³²
+    Detail detail = Detail::calls;
   };
   static std::uint64_t encode(const Cause&);
   static Cause decode(std::uint64_t);

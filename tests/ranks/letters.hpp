@@ -35,8 +35,9 @@ class Correspondence {
   /// `letters`: alike on all ranks; `seed` decides what is written in them.
   Correspondence(std::vector<Letter> letters, int rank, std::uint64_t seed);
 
-  /// A schedule for all letters that this rank sends or receives.
-  std::vector<std::vector<Transfer>> schedule(std::uint64_t seed);
+  /// A schedule for all letters that this rank sends or receives; some groups may be empty. `alike_on_all`: what one
+  /// rank sends in a group another receives in its group of the same number, as a LaunchGroup needs.
+  std::vector<std::vector<Transfer>> schedule(std::uint64_t seed, bool alike_on_all = false);
   /// What is wrong when all is done: nothing if empty.
   std::string faults();
 

@@ -127,7 +127,7 @@ TEST(PerfCases, OperatorsMultiplyOnlyWhatReduces) {
     a.collective = "all", a.op = "all", a.type = "all", a.minbytes = a.maxbytes = "64";
   });
   const std::size_t pairs = 8 * 9 + 7 + 6 * 6;  // integers, bool, floats
-  EXPECT_EQ(make_cases(o).size(), 2 * pairs + 2 * 15 + 1);
+  EXPECT_EQ(make_cases(o).size(), 4 * pairs + 7 * 15 + 1);
 }
 
 TEST(PerfCases, BusBandwidthFollowsNcclTests) {

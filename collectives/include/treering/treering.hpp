@@ -87,7 +87,8 @@ class Stream {
 
 /// Collects the calls that this thread makes, on streams, and launches them together: for one
 /// thread that drives several ranks. Ranks that share a GPU then run in one launch, the only form
-/// in which CUDA promises that they run at the same time. One call of each rank; not nested.
+/// in which CUDA promises that they run at the same time. One call of each rank; not nested. None of
+/// them starts before all can: messages that are sent in a group must be received in it.
 class LaunchGroup {
  public:
   /// Calls of this thread are collected from now on. Throws Error{invalid_argument} if they are
