@@ -73,15 +73,21 @@ void SimtQueue::launch(const Launch& launch) {
   engine().enqueue(state_, make_launch(state_, launch));
 }
 
+/// Messages are no team: one may wait for another that comes later in the same group.
 void SimtQueue::launch_together(std::span<Queue* const> queues, std::span<const Launch> launches) {
   std::vector<simt::QueueState*> states;
   std::vector<std::unique_ptr<simt::Work>> works;
   for (std::size_t i = 0; i < queues.size(); ++i) {
+    auto& queue = dynamic_cast<SimtQueue&>(*queues[i]);
+    if (launches[i].args.call.collective == Collective::point_to_point) {
+      queue.launch(launches[i]);
+      continue;
+    }
     engine().load(code_of(launches[i]));
-    states.push_back(&dynamic_cast<SimtQueue&>(*queues[i]).state_);
-    works.push_back(make_launch(*states[i], launches[i]));
+    states.push_back(&queue.state_);
+    works.push_back(make_launch(queue.state_, launches[i]));
   }
-  engine().enqueue_team(states, std::move(works));
+  if (!works.empty()) engine().enqueue_team(states, std::move(works));
 }
 
 void SimtQueue::preload_catalog() {
