@@ -18,7 +18,9 @@ namespace {
 
 static_assert(any_source == wildcard && any_tag == wildcard);
 
-constexpr std::size_t parcel_capacity = 64;  // on devices that should not allocate later
+// On devices that should not allocate later: exchanges under way, and messages in each.
+constexpr int prepared_parcels = 16;
+constexpr std::size_t parcel_capacity = 64;
 
 std::size_t bytes_of(const Transfer& t) { return t.count * size_of(t.type); }
 
@@ -133,7 +135,8 @@ struct PostRoom::Pool {
 };
 
 PostRoom::PostRoom(Device& device) : device_(device), pool_(std::make_shared<Pool>()) {
-  if (!device.side_by_side())
+  if (device.side_by_side()) return;
+  for (int i = 0; i < prepared_parcels; ++i)
     pool_->idle.push_back(std::make_unique<Parcel>(device, parcel_capacity));
 }
 

@@ -12,6 +12,7 @@
 namespace treering::gpu_check {
 
 Probes matrix_probes();
+Probes message_probes();
 Probes sanitizer_probes();
 Probes rank_process_probes();
 Probes graph_probes();

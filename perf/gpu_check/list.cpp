@@ -18,6 +18,7 @@ Probes probes_of(Place place) {
   Probes all = facts_probes(place);
   add(all, copy_probes(place));
   add(all, matrix_probes());
+  add(all, message_probes());
   add(all, graph_probes());
   add(all, time_probes());
   add(all, rank_process_probes());
