@@ -105,11 +105,14 @@ Guard::Cause Guard::find_cause() {
   std::optional<Cause> cause;
   await([&] { return (cause = known_cause()).has_value(); });
   if (cause) return *cause;
-  // A peer broke off and never said why.
   const auto failed = std::ranges::find_if(
       verdicts_, [](const Verdict& v) { return load_acquire(v.failure) != 0; });
-  return {ErrorCode::peer_lost, failed == verdicts_.end() ? rank_ : static_cast<int>(failed->peer),
-          0};
+  if (failed == verdicts_.end()) return {ErrorCode::peer_lost, rank_, 0};
+  const int peer = static_cast<int>(failed->peer);
+  // The peer has gone on, and its board shows later calls only; or it broke off and never said why.
+  if (static_cast<Failure>(load_acquire(failed->failure)) == Failure::mismatch)
+    return {ErrorCode::mismatch, peer, failed->sequence};
+  return {ErrorCode::peer_lost, peer, 0};
 }
 
 std::optional<Guard::Cause> Guard::known_cause() const {
@@ -117,12 +120,10 @@ std::optional<Guard::Cause> Guard::known_cause() const {
   for (const Verdict& verdict : verdicts_) {
     const auto why = static_cast<Failure>(load_acquire(verdict.failure));
     const bool suspicious = why == Failure::peer_failed || why == Failure::peer_closed;
-    if (why == Failure::mismatch)  // perhaps since an earlier call, in which this rank owed no wait
-      return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer),
-                   differing_call(verdict.sequence).value_or(verdict.sequence)};
     if (why == Failure::sizes)
       return Cause{ErrorCode::mismatch, rank_, verdict.sequence, Detail::sizes};
-    if (!suspicious) continue;
+    if (!suspicious && why != Failure::mismatch) continue;
+    // Perhaps an earlier call than this one, in which this rank owed no wait.
     if (const auto call = differing_call(verdict.sequence))
       return Cause{ErrorCode::mismatch, static_cast<int>(verdict.peer), *call};
   }

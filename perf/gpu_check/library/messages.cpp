@@ -59,6 +59,7 @@ void check_messages(int n, Findings& findings) {
   std::vector<Stream> streams(static_cast<std::size_t>(n));
   for (const bool registered : {false, true})
     for (const std::size_t count : counts) exchange(ranks, streams, count, registered, findings);
+  findings.number("checked", static_cast<double>(2 * std::size(counts)) * n);
 }
 
 }  // namespace
