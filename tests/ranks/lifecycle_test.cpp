@@ -132,8 +132,8 @@ TEST(FailedStart, LeavesThePeersSeatAlone) {
   const std::byte* farewell = arena.base() + facts[1].board_offset + sizeof(Board);
   constexpr std::size_t bytes = 2048, page = 4096;
   std::byte* next = nullptr;
-  std::vector<std::byte*> elsewhere;
-  for (int tries = 0; next == nullptr && tries < 10'000; ++tries) {
+  std::vector<std::byte*> elsewhere;  // such as where its inbox was
+  for (int tries = 0; next == nullptr && tries < 100'000; ++tries) {
     auto* const memory = static_cast<std::byte*>(arena.allocate(bytes));
     if (memory <= farewell && farewell + sizeof(std::uint64_t) <= memory + bytes)
       next = memory;
