@@ -89,7 +89,8 @@ Communicator Communicator::subset(std::span<const int> ranks) const {
   const std::vector<int> members(ranks.begin(), ranks.end());
   const auto place = std::ranges::find(members, rank()) - members.begin();
   Communicator group =
-      join(state_->seat->device(), state_->group_of(members), static_cast<int>(place));
+      join(state_->seat->device(), state_->group_of(members), static_cast<int>(place),
+           [this] { check(); });  // whoever will not come since the parent is broken
   state_->count_group(members);
   return group;
 }

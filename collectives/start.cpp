@@ -90,9 +90,10 @@ void connect(Membership& seat, Exchange& exchange) {
 
 }  // namespace
 
-Communicator Communicator::join(Device& machine, const Origin& origin, int rank) {
+Communicator Communicator::join(Device& machine, const Origin& origin, int rank,
+                                const std::function<void()>& look) {
   Exchange exchange = Exchange::join(Invitation::from_bytes(origin.id.bytes()), origin.size(), rank,
-                                     settings().start_timeout);
+                                     settings().start_timeout, look);
   try {
     auto seat = std::make_shared<Membership>(machine, rank, origin.size(), origin.options);
     connect(*seat, exchange);

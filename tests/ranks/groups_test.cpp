@@ -325,5 +325,26 @@ TEST(Groups, AgainAfterAFailure) {
     EXPECT_TRUE(both.ok()) << testing::PrintToString(both);
 }
 
+/// Who waits for a member hears what the parent knows of it.
+TEST(Groups, DoNotWaitForTheDead) {
+  Job job("late_member", 2);
+  job.tell_all("together");
+  for (const Outcome& both : job.hear_outcomes()) EXPECT_TRUE(both.ok());
+  job.tell(1, "alone");
+  job.kill(0, SIGKILL);
+  const Outcome o = job.hear_outcome(1);
+  EXPECT_EQ(o.code, ErrorCode::peer_lost) << testing::PrintToString(o);
+  EXPECT_LT(o.took, std::chrono::seconds(10));
+}
+
+TEST(Groups, AreNotWaitedForAfterAbort) {
+  on_ranks(3, [](Communicator& world) {
+    if (world.rank() == 2) return world.abort();
+    const Outcome o = outcome_of([&] { world.subset(std::vector{0, 1, 2}); });
+    EXPECT_EQ(o.code, ErrorCode::aborted) << testing::PrintToString(o);
+    EXPECT_LT(o.took, std::chrono::seconds(10));
+  });
+}
+
 }  // namespace
 }  // namespace treering::test

@@ -70,11 +70,11 @@ Error out_of_range(int rank, int world_size) {
 class Reception {
  public:
   Reception(const Invitation& invitation, int world_size, UniqueFd listener,
-            std::chrono::milliseconds timeout)
+            std::chrono::milliseconds timeout, const Look& look)
       : mine_(make_hello(invitation, world_size, 0)),
         listener_(std::move(listener)),
         timeout_(timeout),
-        deadline_(timeout),
+        deadline_(timeout, look),
         seats_(static_cast<std::size_t>(world_size), nobody) {}
 
   std::vector<Channel> receive() {
@@ -262,7 +262,7 @@ Hello make_hello(const Invitation& invitation, int world_size, int rank) {
 }
 
 std::optional<std::vector<Channel>> open_door(const Invitation& invitation, int world_size,
-                                              std::chrono::milliseconds timeout) {
+                                              std::chrono::milliseconds timeout, const Look& look) {
   const Address address(invitation);
   UniqueFd listener = create_socket();
   if (bind(listener.get(), address.get(), address.length) != 0) {
@@ -271,13 +271,13 @@ std::optional<std::vector<Channel>> open_door(const Invitation& invitation, int 
   }
   if (listen(listener.get(), 4096) != 0)
     throw system_error("open a socket for the other ranks (listen)");
-  Reception reception(invitation, world_size, std::move(listener), timeout);
+  Reception reception(invitation, world_size, std::move(listener), timeout, look);
   return reception.receive();
 }
 
 Channel knock(const Invitation& invitation, int world_size, int rank,
-              std::chrono::milliseconds timeout) {
-  UniqueFd socket = connect_to(Address(invitation), Deadline(timeout));
+              std::chrono::milliseconds timeout, const Look& look) {
+  UniqueFd socket = connect_to(Address(invitation), Deadline(timeout, look));
   if (!socket)
     throw rank < 0 || rank >= world_size ? out_of_range(rank, world_size)
                                          : not_there(rank, timeout);
@@ -289,7 +289,7 @@ Channel knock(const Invitation& invitation, int world_size, int rank,
             rank, geteuid(), user_at_the_other_end(socket.get())),
         {rank});
   // Rank 0 has been waiting for longer than this rank, so its time is over first, and it tells.
-  const Deadline deadline(timeout + grace);
+  const Deadline deadline(timeout + grace, look);
   std::vector<Channel> door(1);
   Channel& channel = door[0] = Channel(std::move(socket));
   channel.trust();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "transport/rendezvous/channel.hpp"
+#include "transport/rendezvous/deadline.hpp"
 #include "transport/rendezvous/invitation.hpp"
 
 namespace treering {
@@ -37,10 +38,11 @@ inline constexpr std::chrono::milliseconds grace{1000};
 /// Rank 0: waits for all others. Returns a channel for each rank, not open at index 0; nothing if
 /// somebody else is rank 0 already. Throws the Error that it has told to all who came.
 std::optional<std::vector<Channel>> open_door(const Invitation&, int world_size,
-                                              std::chrono::milliseconds timeout);
+                                              std::chrono::milliseconds timeout, const Look&);
 
 /// The others: a channel to rank 0, once all have come. Throws rank 0's Error, or Error{timeout} if
 /// there is no rank 0.
-Channel knock(const Invitation&, int world_size, int rank, std::chrono::milliseconds timeout);
+Channel knock(const Invitation&, int world_size, int rank, std::chrono::milliseconds timeout,
+              const Look&);
 
 }  // namespace treering

@@ -51,6 +51,7 @@ UniqueFd duplicate(int descriptor) {
 struct Exchange::State {
   int rank, size;
   std::chrono::milliseconds timeout;
+  Look look;
   std::vector<Channel>
       channels{};  // rank 0: one for each rank, its own not open; others: one, to rank 0
   std::optional<Error> broken{};  // what every operation throws from now on
@@ -109,7 +110,7 @@ struct Exchange::State {
 
   /// Rank 0: a message from each other rank, by rank.
   std::vector<Message> collect(Kind kind) {
-    const Deadline deadline(timeout);
+    const Deadline deadline(timeout, look);
     for (std::vector<int> missing; !(missing = silent(kind)).empty();)
       if (!serve(channels, deadline)) give_up(late(kind, missing));
     std::vector<Message> messages(channels.size());
@@ -162,7 +163,7 @@ struct Exchange::State {
   /// Other ranks: rank 0's answer.
   Message ask(SharedPacket question) {
     // Rank 0's time may begin a little later; it knows better why this takes so long.
-    const Deadline deadline(timeout + grace);
+    const Deadline deadline(timeout + grace, look);
     Channel& channel = channels.front();
     channel.post(std::move(question));
     while (channel.message() == nullptr) {
@@ -209,17 +210,17 @@ struct Exchange::State {
 };
 
 Exchange Exchange::join(const Invitation& invitation, int world_size, int rank,
-                        std::chrono::milliseconds timeout) {
+                        std::chrono::milliseconds timeout, const Look& look) {
   if (world_size < 1)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the number of ranks is {}, must be at least 1", world_size));
   raise_descriptor_limit();
-  auto state = std::make_unique<State>(rank, world_size, timeout);
+  auto state = std::make_unique<State>(rank, world_size, timeout, look);
   std::optional<std::vector<Channel>> channels;
   if (rank == 0)
-    channels =
-        world_size == 1 ? std::vector<Channel>(1) : open_door(invitation, world_size, timeout);
-  if (!channels) channels.emplace().push_back(knock(invitation, world_size, rank, timeout));
+    channels = world_size == 1 ? std::vector<Channel>(1)
+                               : open_door(invitation, world_size, timeout, look);
+  if (!channels) channels.emplace().push_back(knock(invitation, world_size, rank, timeout, look));
   state->channels = std::move(*channels);
   return Exchange(std::move(state));
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.hpp"
+#include "transport/rendezvous/deadline.hpp"
 #include "transport/rendezvous/invitation.hpp"
 #include "treering/error.hpp"
 
@@ -27,11 +28,11 @@ namespace treering {
 class Exchange {
  public:
   /// Returns when all `world_size` ranks have come. They may come in any order. `timeout` bounds
-  /// this and every later operation. Throws Error: `invalid_argument` (rank out of range, or
+  /// this and every later operation; what `look` throws ends them at once. Throws Error: `invalid_argument` (rank out of range, or
   /// taken), `mismatch` (number of ranks, version of the library), `timeout` (names the ranks that
   /// have not come), `peer_lost`, `system`.
   static Exchange join(const Invitation&, int world_size, int rank,
-                       std::chrono::milliseconds timeout);
+                       std::chrono::milliseconds timeout, const Look& look = {});
 
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;

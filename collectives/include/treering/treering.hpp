@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -347,7 +348,7 @@ class Communicator {
   struct State;
   struct Origin;
   explicit Communicator(std::shared_ptr<State>);
-  static Communicator join(Device&, const Origin&, int rank);
+  static Communicator join(Device&, const Origin&, int rank, const std::function<void()>& look = {});
   static std::vector<Communicator> join_local(const Origin&);
   std::shared_ptr<State> state_;
 };
