@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "treering/error.hpp"
 
 namespace treering {
@@ -24,9 +26,12 @@ void require_same(const Agreement& first, const Agreement& theirs, int rank) {
        theirs.channels);
   same("the deterministic option (TREERING_DETERMINISTIC)", first.deterministic,
        theirs.deterministic);
-  same("the algorithm option (TREERING_ALGORITHM, by number; -1 is automatic)", first.algorithm,
-       theirs.algorithm);
-  same("the wire option (TREERING_WIRE, by number; -1 is automatic)", first.wire, theirs.wire);
+  const auto algorithm = [](int a) { return a < 0 ? "auto" : name(static_cast<Algorithm>(a)); };
+  same("the algorithm option (TREERING_ALGORITHM)", std::string_view(algorithm(first.algorithm)),
+       std::string_view(algorithm(theirs.algorithm)));
+  const auto wire = [](int w) { return w < 0 ? "auto" : name(static_cast<WireType>(w)); };
+  same("the wire option (TREERING_WIRE)", std::string_view(wire(first.wire)),
+       std::string_view(wire(theirs.wire)));
 }
 
 }  // namespace treering

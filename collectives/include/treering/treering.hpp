@@ -146,7 +146,7 @@ struct CallOptions {
   /// Must be the same on all ranks; Error{unsupported} if there is none.
   std::optional<Algorithm> algorithm = {};
   /// Must be the same on all ranks; Error{unsupported} for a barrier over LL. Over LL buffers are never accessed
-  /// directly.
+  /// directly. Messages have lanes of their own, which this does not change.
   std::optional<WireType> wire = {};
   /// For premul_sum: what this rank's input is multiplied by; need not be the same on all ranks.
   double scale = 1;
@@ -202,7 +202,8 @@ struct CallReport {
 };
 
 /// A group of ranks that call collectives together, all in the same order. One object per rank. Any
-/// thread may call; calls of one rank take effect in the order in which they are made. Move-only.
+/// thread may call; calls of one rank take effect in the order in which they are made. Move-only; what
+/// was moved from may only be destroyed or assigned to, here as with Stream.
 ///
 /// Buffers hold elements of `type` and are aligned to it. In place: output == input, but where a buffer has
 /// a part for each rank: there the other is this rank's part of it (reduce_scatter and scatter: output ==
@@ -227,7 +228,8 @@ class Communicator {
 
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
-  /// Local: waits for this rank's calls, not for other ranks.
+  /// Waits for this rank's calls on streams, and so for the ranks that these need, but not for others to leave:
+  /// call abort() first if they will not come.
   ~Communicator();
 
   int rank() const noexcept;
@@ -320,7 +322,8 @@ class Communicator {
                   const CallOptions& how = {});
   /// Any number of messages, which progress together: none waits for another, whatever their order
   /// and whatever that of their peers is. Of receives that a message could match, the first takes
-  /// it; messages to one rank are sent in the order given. Returns when all are done.
+  /// it; messages to one rank are sent in the order given. Returns when all are done. Buffers that are received
+  /// into must not overlap others; that is not checked.
   void exchange(std::span<const Transfer> transfers, const CallOptions& how = {});
   void exchange(std::initializer_list<Transfer> transfers, const CallOptions& how = {}) {
     exchange(std::span(transfers.begin(), transfers.size()), how);
