@@ -81,8 +81,8 @@ class Rules(unittest.TestCase):
         self.assertTrue(any("no launch bounds" in line for line in found), found)
 
     def test_no_launch_bounds_of_one_kernel_among_others(self) -> None:
-        other = PTX.replace(SYMBOL, SYMBOL.replace("E2E", "E1E")).replace(f".maxntid {THREADS}\n", "")
-        report = REPORT + REPORT.replace(SYMBOL, SYMBOL.replace("E2E", "E1E"))
+        other = PTX.replace(SYMBOL, SYMBOL.replace("E3E", "E2E")).replace(f".maxntid {THREADS}\n", "")
+        report = REPORT + REPORT.replace(SYMBOL, SYMBOL.replace("E3E", "E2E"))
         self.finds("no launch bounds", ptx=PTX + other, report=report)
 
     def test_blocks_of_an_sm(self) -> None:
