@@ -62,7 +62,7 @@ std::set<Pair> gather_pairs(Exchange& exchange, const std::vector<int>& missing)
   for (const std::vector<std::byte>& bytes :
        exchange.all_gather(std::as_bytes(std::span(missing)))) {
     std::vector<int> theirs(bytes.size() / sizeof(int));
-    std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    if (!theirs.empty()) std::memcpy(theirs.data(), bytes.data(), bytes.size());
     for (const int peer : theirs) pairs.insert(std::minmax(rank, peer));
     ++rank;
   }

@@ -104,10 +104,12 @@ void Engine::enqueue_team(std::span<QueueState* const> queues,
   const Lock lock(mutex_);
   int blocks = 0;
   for (const auto& work : works) blocks += work->grid.blocks;
-  if (const int slots = config_.malice.slots; slots != 0 && blocks > slots)
+  if (const int slots = config_.malice.slots; slots != 0 && blocks > slots) {
+    for (const auto& work : works) clear(work->grid.kernel, work->grid.block);
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{} blocks are to run together, but simt has slots for {}", blocks, slots));
+  }
   const std::uint64_t team = grids_ + 1;
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->team = team;
