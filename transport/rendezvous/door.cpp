@@ -141,6 +141,7 @@ class Reception {
   void hear(std::size_t visitor) {
     Channel& channel = visitors_[visitor];
     const int rank = ranks_[visitor];
+    if (rank != 0 && channel.message() != nullptr) throw unpack_error(channel.take_message());
     if (rank != 0 && !channel.open())
       throw Error(
           ErrorCode::peer_lost,
@@ -232,6 +233,31 @@ Error not_there(int rank, std::chrono::milliseconds timeout) {
       {0});
 }
 
+/// Waits until rank 0 answers, which it does once all have come.
+Message await_welcome(std::vector<Channel>& door, int rank, std::chrono::milliseconds timeout,
+                      const Look& look) {
+  // Rank 0 has been waiting for longer than this rank, so its time is over first, and it tells.
+  const Deadline deadline(timeout + grace, look);
+  Channel& channel = door.front();
+  try {
+    while (channel.message() == nullptr) {
+      if (!channel.open())
+        throw Error(
+            ErrorCode::peer_lost,
+            fmt::format("rank 0 turned rank {} away or ended during start-up; look at its output, "
+                        "and whether another process is rank {} as well",
+                        rank, rank),
+            {0});
+      if (!serve(door, deadline)) throw not_there(rank, timeout);
+    }
+  } catch (const Error& error) {  // rank 0 shall hear why this one goes
+    if (channel.open()) channel.post(pack(error));
+    flush_all(door, Deadline(grace));
+    throw;
+  }
+  return channel.take_message();
+}
+
 /// Tries again and again, with growing naps; nothing if nobody listens until the deadline.
 UniqueFd connect_to(const Address& address, const Deadline& deadline) {
   constexpr long first_nap_us = 200, longest_nap_us = 20'000;
@@ -288,24 +314,12 @@ Channel knock(const Invitation& invitation, int world_size, int rank,
             "rank {} and rank 0 are run by different users (ids {} and {}); start them as one",
             rank, geteuid(), user_at_the_other_end(socket.get())),
         {rank});
-  // Rank 0 has been waiting for longer than this rank, so its time is over first, and it tells.
-  const Deadline deadline(timeout + grace, look);
   std::vector<Channel> door(1);
   Channel& channel = door[0] = Channel(std::move(socket));
   channel.trust();
   const Hello hello = make_hello(invitation, world_size, rank);
   channel.post(pack(Kind::hello, std::as_bytes(std::span(&hello, 1))));
-  while (channel.message() == nullptr) {
-    if (!channel.open())
-      throw Error(ErrorCode::peer_lost,
-                  fmt::format("rank 0 turned rank {} away or ended during start-up; look at its "
-                              "output, and whether "
-                              "another process is rank {} as well",
-                              rank, rank),
-                  {0});
-    if (!serve(door, deadline)) throw not_there(rank, timeout);
-  }
-  const Message answer = channel.take_message();
+  const Message answer = await_welcome(door, rank, timeout, look);
   if (answer.kind == Kind::failed) throw unpack_error(answer);
   return std::move(channel);
 }

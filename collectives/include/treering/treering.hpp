@@ -351,7 +351,8 @@ class Communicator {
   struct State;
   struct Origin;
   explicit Communicator(std::shared_ptr<State>);
-  static Communicator join(Device&, const Origin&, int rank, const std::function<void()>& look = {});
+  static Communicator join(Device&, const Origin&, int rank,
+                           const std::function<void()>& look = {});
   static std::vector<Communicator> join_local(const Origin&);
   std::shared_ptr<State> state_;
 };
