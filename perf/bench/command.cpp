@@ -2,6 +2,8 @@
 
 #include "perf/bench/report.hpp"
 #include "perf/bench/workers.hpp"
+#include "perf/versus/ours.hpp"
+#include "perf/versus/versus.hpp"
 
 namespace treering::perf {
 
@@ -9,7 +11,9 @@ int run(const Arguments& arguments, const std::vector<std::string>& command_line
   const Options options = understand(arguments);
   const std::vector<Case> cases = make_cases(options);
   if (!arguments.worker.empty()) return run_worker(options, cases, arguments.worker);
+  if (!arguments.contender.empty()) return attend_as_ours(options, arguments.contender);
   if (!options.json.empty()) check_writable(options.json);
+  if (!options.versus.empty()) return run_versus(options, cases, command_line);
 
   Table table(options, cases.size());
   std::vector<RankPlace> places;

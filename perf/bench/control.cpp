@@ -14,6 +14,8 @@
 #include <memory>
 #include <new>
 
+#include "treering/error.hpp"
+
 namespace treering::perf {
 
 /// A rank's own line. Results alternate between two places: who writes one again has seen a barrier
@@ -22,11 +24,15 @@ struct alignas(64) Control::Seat {
   std::atomic<std::uint64_t> round{0};
   std::uint64_t combined = 0;
   Share shares[2];
+  struct alignas(64) Flag {
+    std::atomic<std::uint64_t> value{0};
+  };
+  Flag flags[2];
 };
 
 struct Control::Memory {
   int ranks;
-  std::byte id[UniqueId::size];
+  std::byte note[512];
   alignas(64) std::atomic<int> stopped{0};
   alignas(64) std::atomic<int> arrived{0};
   alignas(64) std::atomic<std::uint64_t> opened{0};  // barriers completed
@@ -65,8 +71,7 @@ class Patience {
 
 }  // namespace
 
-Control::Control(int ranks, const UniqueId& id)
-    : descriptor_(memfd_create("treering-perf", MFD_CLOEXEC)) {
+Control::Control(int ranks) : descriptor_(memfd_create("treering-perf", MFD_CLOEXEC)) {
   const std::size_t bytes = Memory::bytes_for(ranks);
   if (descriptor_ < 0) refuse("made");
   if (ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) {
@@ -76,11 +81,12 @@ Control::Control(int ranks, const UniqueId& id)
   map(bytes);
   new (memory_) Memory;
   memory_->ranks = ranks;
-  std::memcpy(memory_->id, id.bytes().data(), UniqueId::size);
   std::uninitialized_default_construct_n(memory_->seats(), ranks);
 }
 
-Control::Control(int descriptor) : descriptor_(descriptor) {
+Control Control::inherited(int descriptor) { return Control(Inherited{descriptor}); }
+
+Control::Control(Inherited from) : descriptor_(from.descriptor) {
   fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
   struct stat status {};
   if (fstat(descriptor_, &status) != 0) refuse("found");
@@ -102,7 +108,13 @@ Control::~Control() {
   close(descriptor_);
 }
 
-UniqueId Control::id() const { return UniqueId::from_bytes(memory_->id); }
+int Control::ranks() const noexcept { return memory_->ranks; }
+
+std::span<std::byte, 512> Control::note() const noexcept { return memory_->note; }
+
+std::atomic<std::uint64_t>& Control::flag(int rank, bool second) noexcept {
+  return memory_->seats()[rank].flags[second].value;
+}
 
 void Control::barrier() {
   const std::uint64_t before = memory_->opened.load(std::memory_order_acquire);

@@ -1,15 +1,14 @@
 #pragma once
 
 // What the ranks of one run share besides the collectives that they measure: a barrier, a way to
-// add up results, the unique id. It lies in a memfd, so that ranks may be processes, and it
+// add up results, flags, a note. It lies in a memfd, so that ranks may be processes, and it
 // vanishes with them.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
-
-#include "treering/treering.hpp"
 
 namespace treering::perf {
 
@@ -29,15 +28,17 @@ struct Share {
 class Control {
  public:
   /// New control memory. Throws Error{system}.
-  Control(int ranks, const UniqueId& id);
+  explicit Control(int ranks);
   /// The control memory behind a descriptor that was inherited.
-  explicit Control(int descriptor);
+  static Control inherited(int descriptor);
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
   ~Control();
 
   int descriptor() const noexcept { return descriptor_; }
-  UniqueId id() const;
+  int ranks() const noexcept;
+  /// Room for what one rank has to tell the others; who reads it has met the writer in a barrier.
+  std::span<std::byte, 512> note() const noexcept;
 
   /// Returns when all ranks are here; those that come early spin, then yield, then nap. Throws
   /// Stopped.
@@ -47,6 +48,9 @@ class Control {
   /// Ends all barriers, now and later. Callable from any thread.
   void stop() noexcept;
 
+  /// A pair of flags for two ranks, the second of which is `rank`; each on a line of its own.
+  std::atomic<std::uint64_t>& flag(int rank, bool second) noexcept;
+
   /// How many rounds a rank has come to, for the check of barriers.
   void come(int rank, std::uint64_t round) noexcept;
   /// Ranks that have not come to that round.
@@ -55,6 +59,10 @@ class Control {
  private:
   struct Memory;
   struct Seat;
+  struct Inherited {
+    int descriptor;
+  };
+  explicit Control(Inherited);
   void map(std::size_t bytes);
 
   int descriptor_ = -1;

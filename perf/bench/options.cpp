@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "kernels/ops/fold.hpp"
 #include "perf/bench/pin.hpp"
+#include "perf/versus/catalog.hpp"
 #include "treering/error.hpp"
 
 namespace treering::perf {
@@ -90,6 +91,22 @@ std::vector<int> roots(const Arguments& a) {
   return {root};
 }
 
+/// Peers are processes, whose inputs are rewritten; so are we.
+void understand_versus(const Arguments& a, Options& o) {
+  if (a.versus.empty()) {
+    if (a.rounds) refuse("--rounds means nothing without --versus.");
+    return;
+  }
+  o.versus = parse_peers(a.versus);
+  o.peers_folder = a.peers_folder.empty() ? usual_peers_folder() : a.peers_folder;
+  o.rounds = a.rounds.value_or(o.rounds);
+  at_least("--rounds", o.rounds, 1);
+  if (a.ranks < 2) refuse("--versus needs 2 ranks or more.");
+  if (a.threads) refuse("--versus compares processes; leave out --threads.");
+  o.rewrite = true;
+  o.pin = a.pin.value_or(1) == 1;
+}
+
 }  // namespace
 
 void declare(CLI::App& command, Arguments& a) {
@@ -148,11 +165,19 @@ void declare(CLI::App& command, Arguments& a) {
   add_switch("--rewrite", a.rewrite,
              "write inputs anew before each iteration, to measure no warm cache (0)");
 
+  group = "Comparison";
+  add("--versus", a.versus, "NAMES",
+      "openmpi, mpich, intelmpi, oneccl, gloo, nccl, joined by commas, or all that are found: time "
+      "them in turn with Treering");
+  add("--rounds", a.rounds, "N", "rounds of each size (20)");
+
   group = "Results";
   add("-c,--check", a.checks, "N", "how often each result is checked; 0: never (1)");
   add("--json", a.json, "FILE", "also write the results to this file");
   group = "";
   add("--worker", a.worker, "", "");
+  add("--contender", a.contender, "", "");
+  add("--peers-folder", a.peers_folder, "", "");
 }
 
 Options understand(const Arguments& a) {
@@ -189,6 +214,7 @@ Options understand(const Arguments& a) {
   o.rewrite = a.rewrite == 1;
   o.pin = a.pin.value_or(a.ranks <= cores()) == 1;
   o.json = a.json;
+  understand_versus(a, o);
   return o;
 }
 

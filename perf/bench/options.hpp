@@ -29,10 +29,13 @@ struct Options {
   std::optional<Algorithm> algorithm;
   std::optional<WireType> wire;
   bool deterministic = false;
-  bool registered = true;  ///< buffers of Treering's allocator, not plain memory
-  bool rewrite = false;    ///< inputs are written anew before each timed iteration
-  bool pin = true;         ///< each rank stays on its share of the cores
-  std::string json;        ///< file to write; empty: none
+  bool registered = true;           ///< buffers of Treering's allocator, not plain memory
+  bool rewrite = false;             ///< inputs are written anew before each timed iteration
+  bool pin = true;                  ///< each rank stays on its share of the cores
+  std::string json;                 ///< file to write; empty: none
+  std::vector<std::string> versus;  ///< peers to compare with; empty: no comparison
+  std::string peers_folder;         ///< where their launchers are
+  int rounds = 20;                  ///< of a comparison, for each case
 
   /// True if every collective is asked for; then a forced algorithm or wire counts wherever it exists.
   bool all() const { return collectives.size() > 1; }
@@ -46,7 +49,10 @@ struct Arguments {
   int registered = 1, rewrite = 0, deterministic = 0;
   std::optional<int> pin;
   bool threads = false, procs = false;
-  std::string worker;  ///< hidden: this process is a rank; see workers.hpp
+  std::string versus, peers_folder;  ///< the latter is hidden: for tests
+  std::optional<int> rounds;
+  std::string worker;     ///< hidden: this process is a rank; see workers.hpp
+  std::string contender;  ///< hidden: this process is a rank of a comparison; see versus/ours.hpp
 };
 
 /// Declares the options, with their help.

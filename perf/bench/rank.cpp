@@ -38,6 +38,25 @@ std::size_t odd_shift(DataType type, int number) {
 
 }  // namespace
 
+treering::Options communicator_options(const Options& options) {
+  treering::Options how;
+  if (options.all()) {
+    how.algorithm = options.algorithm;
+    how.wire = options.wire;
+  }
+  how.deterministic = options.deterministic;
+  return how;
+}
+
+CallOptions call_options(const Options& options) {
+  CallOptions how;
+  if (!options.all()) {
+    how.algorithm = options.algorithm;
+    how.wire = options.wire;
+  }
+  return how;
+}
+
 /// One call's data and where it lies. In place, both regions are the same.
 struct Rank::Placement {
   Pattern pattern;
@@ -58,11 +77,8 @@ Rank::Rank(const Options& options, const std::vector<Case>& cases, Communicator&
       me_(comm.rank()),
       first_(most_bytes(cases, options.ranks), options.registered),
       second_(most_bytes(cases, options.ranks), options.registered) {
+  how_ = call_options(options);
   if (device().execution() == Execution::cuda) how_.stream = &stream_.emplace();
-  if (!options.all()) {
-    how_.algorithm = options.algorithm;
-    how_.wire = options.wire;
-  }
 }
 
 void Rank::run(int pipe) {

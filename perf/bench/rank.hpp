@@ -13,6 +13,10 @@
 
 namespace treering::perf {
 
+/// What is forced for every call by way of the communicator, and by each call.
+treering::Options communicator_options(const Options&);
+CallOptions call_options(const Options&);
+
 class Rank {
  public:
   /// Allocates the buffers. The arguments must live as long as the rank.

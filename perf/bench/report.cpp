@@ -46,20 +46,61 @@ Json to_json(const Measurement& m, const Case& c, const Options& o) {
   return json;
 }
 
+void add(Json& json, const Comparison& versus) {
+  Json peers = Json::object();
+  for (const PeerSummary& peer : versus.peers)
+    peers[peer.name] = {{"time_us", peer.seconds * 1e6}, {"ratio", peer.ratio}};
+  const bool alone = versus.peers.empty();
+  json.update({{"distance", name(versus.distance)},
+               {"rounds", versus.rounds},
+               {"dropped_rounds", versus.dropped},
+               {"peers", peers},
+               {"best_peer", alone ? Json(nullptr) : Json(versus.best_peer)},
+               {"ratio", alone ? Json(nullptr) : Json(versus.ratio.middle)},
+               {"ratio_low", alone ? Json(nullptr) : Json(versus.ratio.low)},
+               {"ratio_high", alone ? Json(nullptr) : Json(versus.ratio.high)},
+               {"memcpy_bound_us", versus.bound_seconds * 1e6}});
+}
+
 Json to_json(const Row& row, const Options& o) {
   const Case& c = row.what;
-  return {{"collective", name(c.collective)},
-          {"ranks", o.ranks},
-          {"size", c.bytes},
-          {"count", c.count},
-          {"type", c.collective == Collective::barrier ? "none" : name(c.type)},
-          {"redop", reduces(c.collective) ? name(c.op) : "none"},
-          {"root", c.root},
-          {"algorithm", algorithm_of(row.out_of_place)},
-          {"wire", wire_of(row.out_of_place)},
-          {"registered", o.registered},
-          {"out_of_place", to_json(row.out_of_place, c, o)},
-          {"in_place", to_json(row.in_place, c, o)}};
+  Json json{{"collective", name(c.collective)},
+            {"ranks", o.ranks},
+            {"size", c.bytes},
+            {"count", c.count},
+            {"type", c.collective == Collective::barrier ? "none" : name(c.type)},
+            {"redop", reduces(c.collective) ? name(c.op) : "none"},
+            {"root", c.root},
+            {"algorithm", algorithm_of(row.out_of_place)},
+            {"wire", wire_of(row.out_of_place)},
+            {"registered", o.registered},
+            {"out_of_place", to_json(row.out_of_place, c, o)},
+            {"in_place", to_json(row.in_place, c, o)}};
+  if (row.comparison) add(json, *row.comparison);
+  return json;
+}
+
+/// The model that the kernel names.
+std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+void add(Json& run, const PeersReport& peers, const Options& o) {
+  Json unmeasured = Json::array();
+  for (const Unmeasured& gap : peers.unmeasured)
+    unmeasured.push_back({{"collective", name(gap.what.collective)},
+                          {"size", gap.what.bytes},
+                          {"distance", name(gap.distance)},
+                          {"rounds", gap.rounds}});
+  run.update({{"rounds", o.rounds},
+              {"cpu", processor()},
+              {"near_below_us", near_below_seconds * 1e6},
+              {"peer_versions", peers.versions},
+              {"peers_unavailable", peers.unavailable},
+              {"unmeasured", unmeasured}});
 }
 
 template <class T>
@@ -104,36 +145,37 @@ double average_bus_bandwidth(const std::vector<Row>& rows, int ranks) {
 }
 
 std::string to_json(const Options& o, const std::vector<RankPlace>& places,
-                    const std::vector<Row>& rows) {
+                    const std::vector<Row>& rows, const PeersReport* peers) {
   char host[256] = "?";
   gethostname(host, sizeof host - 1);
   Json list = Json::array();
   for (const Row& row : rows) list.push_back(to_json(row, o));
-  const Json run{{"version", TREERING_VERSION},
-                 {"host", host},
-                 {"cpus", cores()},
-                 {"device", places.empty() ? "" : places.front().device},
-                 {"ranks", o.ranks},
-                 {"mode", o.threads ? "threads" : "procs"},
-                 {"collectives", names(o.collectives)},
-                 {"datatypes", names(o.types)},
-                 {"ops", names(o.ops)},
-                 {"minbytes", o.min_bytes},
-                 {"maxbytes", o.max_bytes},
-                 {"stepbytes", o.step_bytes},
-                 {"stepfactor", o.step_bytes > 0 ? 1 : o.step_factor},
-                 {"iters", o.iterations},
-                 {"warmup_iters", o.warmups},
-                 {"agg_iters", o.calls_per_iteration},
-                 {"check", o.checks},
-                 {"forced_algorithm", o.algorithm ? Json(name(*o.algorithm)) : Json(nullptr)},
-                 {"forced_wire", o.wire ? Json(name(*o.wire)) : Json(nullptr)},
-                 {"deterministic", o.deterministic},
-                 {"registered", o.registered},
-                 {"rewrite", o.rewrite},
-                 {"pin", o.pin},
-                 {"average_busbw_GBps", average_bus_bandwidth(rows, o.ranks)},
-                 {"rows", list}};
+  Json run{{"version", TREERING_VERSION},
+           {"host", host},
+           {"cpus", cores()},
+           {"device", places.empty() ? "" : places.front().device},
+           {"ranks", o.ranks},
+           {"mode", o.threads ? "threads" : "procs"},
+           {"collectives", names(o.collectives)},
+           {"datatypes", names(o.types)},
+           {"ops", names(o.ops)},
+           {"minbytes", o.min_bytes},
+           {"maxbytes", o.max_bytes},
+           {"stepbytes", o.step_bytes},
+           {"stepfactor", o.step_bytes > 0 ? 1 : o.step_factor},
+           {"iters", o.iterations},
+           {"warmup_iters", o.warmups},
+           {"agg_iters", o.calls_per_iteration},
+           {"check", o.checks},
+           {"forced_algorithm", o.algorithm ? Json(name(*o.algorithm)) : Json(nullptr)},
+           {"forced_wire", o.wire ? Json(name(*o.wire)) : Json(nullptr)},
+           {"deterministic", o.deterministic},
+           {"registered", o.registered},
+           {"rewrite", o.rewrite},
+           {"pin", o.pin},
+           {"average_busbw_GBps", average_bus_bandwidth(rows, o.ranks)},
+           {"rows", list}};
+  if (peers != nullptr) add(run, *peers, o);
   return run.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

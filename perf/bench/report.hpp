@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "perf/bench/cases.hpp"
 #include "perf/bench/message.hpp"
 #include "perf/bench/workers.hpp"
+#include "perf/versus/statistics.hpp"
 
 namespace treering::perf {
 
@@ -18,6 +20,21 @@ namespace treering::perf {
 struct Row {
   Case what;
   Measurement out_of_place, in_place;
+  std::optional<Comparison> comparison = {};  ///< with --versus
+};
+
+/// A case whose rounds were not in a class, or not often enough.
+struct Unmeasured {
+  Case what;
+  Distance distance;
+  int rounds;
+};
+
+/// What a comparison leaves besides its rows.
+struct PeersReport {
+  std::map<std::string, std::string> versions;     ///< of the peers that took part
+  std::map<std::string, std::string> unavailable;  ///< those that did not, or not to the end: why
+  std::vector<Unmeasured> unmeasured;
 };
 
 /// Elements that are wrong and guard bytes that are broken, in all rows.
@@ -53,8 +70,12 @@ class Table {
 /// One line of the table. `checked`: whether #wrong means anything.
 std::string format_row(const Row&, int ranks, bool checked);
 
-/// The whole run as one JSON object.
-std::string to_json(const Options&, const std::vector<RankPlace>&, const std::vector<Row>&);
+/// Three or four digits, enough for a time, and for a bandwidth.
+std::string format_number(double value);
+
+/// The whole run as one JSON object. `peers`: of a comparison, or null.
+std::string to_json(const Options&, const std::vector<RankPlace>&, const std::vector<Row>&,
+                    const PeersReport* peers = nullptr);
 
 /// Throws Error{invalid_argument} if the file could not be written, before any time is spent on its
 /// contents.

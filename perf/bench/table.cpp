@@ -14,19 +14,14 @@
 namespace treering::perf {
 namespace {
 
-/// Three or four digits are enough for a time, and for a bandwidth.
-std::string short_number(double value) {
-  return fmt::format("{:.{}f}", value, value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
-}
-
 constexpr const char* layout = "{:>12} {:>12} {:>6} {:>6} {:>4} {:>17} {:>13}  {}  {}";
 constexpr const char* half_layout = "{:>9} {:>8} {:>8} {:>7}";
 
 std::string format_half(const Measurement& m, const Case& c, int ranks, bool checked) {
   if (!m.measured) return fmt::format(half_layout, "-", "-", "-", "-");
   const double algorithm = bandwidth(c.bytes, m.seconds);
-  return fmt::format(half_layout, short_number(m.seconds * 1e6), short_number(algorithm),
-                     short_number(algorithm * bus_factor(c.collective, ranks)),
+  return fmt::format(half_layout, format_number(m.seconds * 1e6), format_number(algorithm),
+                     format_number(algorithm * bus_factor(c.collective, ranks)),
                      checked ? std::to_string(m.wrong) : "N/A");
 }
 
@@ -53,6 +48,10 @@ std::string steps(const Options& o) {
 }
 
 }  // namespace
+
+std::string format_number(double value) {
+  return fmt::format("{:.{}f}", value, value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
+}
 
 std::string format_row(const Row& row, int ranks, bool checked) {
   const Case& c = row.what;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -78,24 +79,17 @@ void run_rank(const Options& options, const std::vector<Case>& cases, Communicat
   Rank(options, cases, comm, control).run(pipe);
 }
 
-treering::Options communicator_options(const Options& options) {
-  treering::Options how;
-  if (options.all()) {
-    how.algorithm = options.algorithm;
-    how.wire = options.wire;
-  }
-  how.deterministic = options.deterministic;
-  return how;
-}
-
 /// All ranks of one run. Destruction ends those that are left.
 class Workers {
  public:
   Workers(const Options& options, const std::vector<Case>& cases)
       : options_(options),
         cases_(cases),
-        control_(options.ranks, UniqueId::create()),
-        workers_(static_cast<std::size_t>(options.ranks)) {}
+        control_(options.ranks),
+        workers_(static_cast<std::size_t>(options.ranks)) {
+    const UniqueId id = UniqueId::create();
+    std::copy(id.bytes().begin(), id.bytes().end(), control_.note().begin());
+  }
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers();
@@ -284,15 +278,15 @@ int run_worker(const Options& options, const std::vector<Case>& cases, const std
   if (std::sscanf(seat.c_str(), "%d:%d:%d:%d", &rank, &memory, &pipe, &parent) != 4) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) return 1;  // it was gone before the line above
-  Control control(memory);
+  Control control = Control::inherited(memory);
   bool failed = true;
   report_end(control, pipe, [&] {
     if (options.pin) pin_to_share(rank, options.ranks);
     if (device().execution() == Execution::simt)
       throw Error(ErrorCode::unsupported,
                   "TREERING_DEVICE=simt runs all ranks in one process: add --threads.");
-    Communicator comm =
-        Communicator::create(control.id(), options.ranks, rank, communicator_options(options));
+    Communicator comm = Communicator::create(UniqueId::from_bytes(control.note().data()),
+                                             options.ranks, rank, communicator_options(options));
     run_rank(options, cases, comm, control, pipe);
     failed = false;
   });

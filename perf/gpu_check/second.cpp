@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptor_message.hpp"
 #include "base/system_error.hpp"
 #include "perf/gpu_check/child.hpp"
 
@@ -53,21 +54,7 @@ void Second::kill() {
 }
 
 void send(int socket, const void* bytes, std::size_t size, int descriptor) {
-  iovec piece{const_cast<void*>(bytes), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) throw system_error("write to a process");
+  if (!send_message(socket, bytes, size, descriptor)) throw system_error("write to a process");
 }
 
 int receive(int socket, void* bytes, std::size_t size) {
@@ -75,19 +62,9 @@ int receive(int socket, void* bytes, std::size_t size) {
   pollfd waited{socket, POLLIN, 0};
   if (poll(&waited, 1, patience_ms) <= 0)
     throw Error(ErrorCode::timeout, "the second process said nothing for 10 s");
-  iovec piece{bytes, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(size))
-    throw Error(ErrorCode::peer_lost, "the second process ended; the log may say why");
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   int descriptor = -1;
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS)
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  if (receive_message(socket, bytes, size, descriptor) != static_cast<ssize_t>(size))
+    throw Error(ErrorCode::peer_lost, "the second process ended; the log may say why");
   return descriptor;
 }
 
