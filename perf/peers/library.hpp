@@ -18,6 +18,7 @@ namespace treering::perf {
 /// Where a rank stands among those of its contender.
 struct Seat {
   int rank, ranks;
+  int cores;         ///< that the ranks share
   Control& control;  ///< through which the ranks may find one another
 };
 

@@ -204,11 +204,11 @@ void live(const Connection& command, int rank, const Join& join) {
   Order order;
   UniqueFd beside;
   if (!command.receive(order, beside)) return;
+  const int all_cores = cores();  // before pinning, after which there are fewer
   if (order.pin) pin_to_share(rank, order.ranks);
   Control control = Control::inherited(beside.release());
-  const Seat seat{rank, order.ranks, control};
+  const Seat seat{rank, order.ranks, all_cores, control};
   const std::unique_ptr<Library> library = join(seat);
-  if (order.pin) pin_to_share(rank, order.ranks);  // some libraries have their own idea of it
   command.send(Answer::Kind::ready, library->version());
   Attendant attendant(*library, seat);
   while (command.receive(order, beside)) command.send(attendant.obey(order));

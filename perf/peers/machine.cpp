@@ -10,7 +10,6 @@
 
 #include "kernels/ops/host/machine.hpp"
 #include "kernels/ops/host/stream.hpp"
-#include "perf/bench/pin.hpp"
 
 namespace treering::perf {
 namespace {
@@ -42,10 +41,10 @@ double time_exchange(std::atomic<std::uint64_t>& mine, const std::atomic<std::ui
   return best;
 }
 
-/// Bytes that one rank copies at once: together 512 MiB where ranks are few.
+/// Bytes that one rank copies at once: together 256 MiB where ranks are few.
 std::size_t bytes_to_copy(int ranks) {
   return std::max(std::size_t{16} << 20,
-                  (std::size_t{512} << 20) / static_cast<std::size_t>(ranks));
+                  (std::size_t{256} << 20) / static_cast<std::size_t>(ranks));
 }
 
 template <class Copy>
@@ -66,7 +65,7 @@ double best_time(const Seat& seat, Copy copy) {
 
 double probe_distance(const Seat& seat) {
   double mine = 0;
-  for (int other = 1; other < std::min(seat.ranks, std::max(cores(), 2)); ++other) {
+  for (int other = 1; other < std::min(seat.ranks, std::max(seat.cores, 2)); ++other) {
     seat.control.barrier();
     auto& first = seat.control.flag(other, false);
     auto& second = seat.control.flag(other, true);

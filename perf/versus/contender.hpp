@@ -56,7 +56,7 @@ class Contender {
   };
 
   void accept_one();
-  void admit(std::size_t stranger, bool pin);
+  void admit(std::size_t which, bool pin);
   Answer hear(Member&);
   void await_one();
   [[noreturn]] void give_up(const std::string& what);

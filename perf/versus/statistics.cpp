@@ -58,23 +58,24 @@ int rounds_in(const std::vector<Round>& rounds, Distance distance) {
   return static_cast<int>(of_class(rounds, distance).size());
 }
 
-std::optional<Comparison> summarize(const std::vector<Round>& all,
+std::optional<Comparison> summarize(const std::vector<Round>& rounds,
                                     const std::vector<std::string>& names, Distance distance) {
-  const std::vector<Round> rounds = of_class(all, distance);
-  if (rounds.size() < static_cast<std::size_t>(least_rounds)) return std::nullopt;
+  const std::vector<Round> some = of_class(rounds, distance);
+  if (some.size() < static_cast<std::size_t>(least_rounds)) return std::nullopt;
   Comparison c;
   c.distance = distance;
-  c.rounds = static_cast<int>(rounds.size());
-  c.dropped = static_cast<int>(std::count_if(
-      all.begin(), all.end(), [](const Round& round) { return !round.distance.has_value(); }));
-  c.seconds = quantile(values_of(rounds, [](const Round& round) { return round.ours; }), 0.5);
+  c.rounds = static_cast<int>(some.size());
+  c.dropped = static_cast<int>(std::count_if(rounds.begin(), rounds.end(), [](const Round& round) {
+    return !round.distance.has_value();
+  }));
+  c.seconds = quantile(values_of(some, [](const Round& round) { return round.ours; }), 0.5);
   std::vector<std::size_t> there;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!always_there(rounds, i)) continue;
+    if (!always_there(some, i)) continue;
     there.push_back(i);
-    const auto seconds = values_of(rounds, [&](const Round& round) { return *round.peers[i]; });
+    const auto seconds = values_of(some, [&](const Round& round) { return *round.peers[i]; });
     const auto ratios =
-        values_of(rounds, [&](const Round& round) { return *round.peers[i] / round.ours; });
+        values_of(some, [&](const Round& round) { return *round.peers[i] / round.ours; });
     c.peers.push_back({names[i], quantile(seconds, 0.5), quantile(ratios, 0.5)});
   }
   if (there.empty()) return c;
@@ -82,7 +83,7 @@ std::optional<Comparison> summarize(const std::vector<Round>& all,
                   return a.ratio < b.ratio;
                 })->name;
   c.ratio = spread(
-      values_of(rounds, [&](const Round& round) { return fastest(round, there) / round.ours; }));
+      values_of(some, [&](const Round& round) { return fastest(round, there) / round.ours; }));
   return c;
 }
 
