@@ -144,23 +144,17 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
     launch.args.call.splits = hash_of(in ? args.input_parts : args.output_parts);
 }
 
-/// Sees to the memory that the call's messages need.
-void Communicator::State::back_wires(const Descriptor& call) {
-  try {
-    for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
-                       [&](int peer) { seat->back(peer, call.wire); });
-  } catch (const Error&) {
-    guard->abort();  // the others will wait for this rank
-    throw;
-  }
-}
-
 void Communicator::State::call(const Arguments& wanted, const CallOptions& how) {
   const Arguments args = check_arguments(wanted, seat->rank(), seat->size());
-  Launch launch = plan(args, how);
+  const char* const text = name(args.collective);
+  Launch launch = refusing(text, seat->rank(), [&] { return plan(args, how); });
   const std::lock_guard lock(mutex);
   guard->check();
-  back_wires(launch.args.call);
+  const Descriptor& planned = launch.args.call;
+  back_wires(text, [&] {
+    for_each_neighbour(planned.collective, planned.algorithm, seat->rank(), seat->size(),
+                       planned.root, [&](int peer) { seat->back(peer, planned.wire); });
+  });
   add_parts(args, launch);
   launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;

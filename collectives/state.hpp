@@ -10,6 +10,7 @@
 #include "collectives/membership.hpp"
 #include "collectives/part_tables.hpp"
 #include "collectives/point_to_point.hpp"
+#include "collectives/refusal.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/error.hpp"
 #include "treering/treering.hpp"
@@ -50,7 +51,16 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void call(const Arguments& wanted, const CallOptions& how);
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
-  void back_wires(const Descriptor& call);
+  /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.
+  template <class Back>
+  void back_wires(const char* call, Back back) {
+    try {
+      refusing(call, seat->rank(), back);
+    } catch (const Error&) {
+      guard->abort();
+      throw;
+    }
+  }
   void exchange(std::span<const Transfer> transfers, const CallOptions& how);
   void run(const Launch& launch);
   void enqueue(const Launch& launch, Stream& stream, std::shared_ptr<Parcel> parcel = nullptr);
