@@ -174,13 +174,12 @@ TEST(Groups, HoldNothingAfterwards) {
       group.reset();
       world.barrier();
     };
+    const bool looks = world.rank() == 0;  // one thread alone: a look makes something, too
     for (int i = 0; i < 10; ++i) round();
-    world.barrier();
-    const std::size_t before = Resources::swept().arena;
+    const std::size_t before = looks ? Resources::swept().arena : 0;
     world.barrier();
     for (int i = 0; i < 100; ++i) round();
-    world.barrier();
-    EXPECT_EQ(Resources::swept().arena, before);
+    if (looks) EXPECT_EQ(Resources::swept().arena, before);
     world.barrier();
   });
 }
