@@ -48,6 +48,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   /// The arguments need not have been checked.
   void call(const Arguments& wanted, const CallOptions& how);
+  Forced forced(Collective, std::size_t bytes, const CallOptions& how) const;
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
   void back_wires(const Descriptor& call);

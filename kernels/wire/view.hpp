@@ -75,6 +75,7 @@ struct CallArgs {
   std::uint64_t scale;  ///< for premul_sum: by what this rank's input counts (scale_bits())
   std::uint32_t hash;   ///< hash(call)
   bool streaming;       ///< bypass the caches when storing results (host): the data exceeds them
+  bool streaming_slots;  ///< the same when filling slots: the peer's core is far
 };
 
 }  // namespace treering
