@@ -96,11 +96,14 @@ double Contest::time(const Case& what, const Contender& contender, int calls) {
   std::byte* const output =
       memory.output.region(output_elements(pattern, comm_.rank()) * size, 0).at(0);
   std::memset(input, ++fill_ & 0x3f, bytes);
+  CallOptions how;
+  how.algorithm = contender.algorithm;
+  how.wire = contender.wire;
+  how.choice = contender.choice;
   control_.barrier();
   control_.barrier();
   const auto begin = Clock::now();
-  for (int i = 0; i < calls; ++i)
-    make_call(comm_, pattern, input, output, {.choice = contender.choice});
+  for (int i = 0; i < calls; ++i) make_call(comm_, pattern, input, output, how);
   const double mine = std::chrono::duration<double>(Clock::now() - begin).count() / calls;
   return control_.combine(comm_.rank(), {.seconds = mine}).seconds;
 }

@@ -4,6 +4,7 @@
 // turn, so that what changes on the machine meanwhile changes for all. Inputs are written anew before each turn.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,11 @@
 
 namespace treering::perf {
 
+/// What is left free, Treering chooses.
 struct Contender {
-  std::string choice;  ///< as CallOptions::choice; empty: Treering's own
+  std::optional<Algorithm> algorithm = {};
+  std::optional<WireType> wire = {};
+  std::string choice = {};  ///< as CallOptions::choice, for the rest: reading it takes time
   bool registered = true;
 };
 

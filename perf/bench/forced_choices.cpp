@@ -73,12 +73,11 @@ std::vector<Match> forced_choice_matches(const Options& o, const std::vector<Cas
   std::vector<Match> matches;
   for (const Case& c : cases) {
     if (c.collective == Collective::barrier || c.collective != even(c.collective)) continue;
-    Match match{c, {{"", o.registered}}, rounds_for(c.bytes)};
+    Match match{c, {{.registered = o.registered}}, rounds_for(c.bytes)};
     for (const Algorithm a : algorithms_of(c.collective))
       for (const WireType w : {WireType::simple, WireType::ll})
         if (w == WireType::simple || c.bytes <= most_ll_bytes)
-          match.contenders.push_back(
-              {fmt::format("{}:{}/{}", name(c.collective), name(a), name(w)), o.registered});
+          match.contenders.push_back({.algorithm = a, .wire = w, .registered = o.registered});
     matches.push_back(std::move(match));
   }
   return matches;

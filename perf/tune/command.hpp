@@ -15,7 +15,7 @@ namespace treering::perf {
 /// What the command line says.
 struct TuneArguments {
   std::string ranks;   ///< "4", "2-8"; empty: as many as there are cores, 2 to 8
-  std::string worker;  ///< hidden: this process is a rank
+  std::string policies, worker;  ///< hidden: this process is a rank, and what was found before it
 };
 
 void declare(CLI::App& command, TuneArguments& arguments);

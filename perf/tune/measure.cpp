@@ -17,8 +17,9 @@ constexpr std::array<std::size_t, 6> store_sizes{64 << 10, 256 << 10, 1 << 20,
 /// LL is for short messages: measured up to here.
 constexpr std::size_t most_ll_bytes = 32 << 10;
 
-/// The policies are those of the way that is used for most data.
-constexpr Way typical{Collective::all_reduce, Algorithm::two_shot, Path::staged};
+/// The policies are those of the algorithm that is used for most data.
+constexpr Way direct{Collective::all_reduce, Algorithm::two_shot, Path::direct};
+constexpr Way staged{Collective::all_reduce, Algorithm::two_shot, Path::staged};
 
 Case case_of(Collective collective, std::size_t bytes, int ranks) {
   const bool adds = reduces(collective);
@@ -31,16 +32,27 @@ Case case_of(Collective collective, std::size_t bytes, int ranks) {
           has_root(collective) ? 0 : -1};
 }
 
-std::string text_of(const Way& way, const std::string& more) {
-  return fmt::format("{}:{}/{}{}", name(way.collective), name(way.algorithm),
-                     way.path == Path::ll ? "ll" : "simple", more);
+/// `policies`: words of a choice, or nothing.
+Contender contender(const Way& way, const std::string& policies) {
+  return {.algorithm = way.algorithm,
+          .wire = way.path == Path::ll ? WireType::ll : WireType::simple,
+          .choice = policies.empty() ? "" : fmt::format("{}:{}", name(way.collective), policies),
+          .registered = way.path == Path::direct};
 }
 
-Match stores(std::size_t bytes, int ranks, const char* cached, const char* streaming) {
-  const bool direct = std::string_view(cached) == "/cached";
-  return {case_of(typical.collective, bytes, ranks),
-          {{text_of(typical, cached), direct}, {text_of(typical, streaming), direct}},
+Match stores(const Way& way, std::size_t bytes, int ranks, const char* cached,
+             const char* streaming) {
+  return {case_of(way.collective, bytes, ranks),
+          {contender(way, cached), contender(way, streaming)},
           rounds_for(bytes)};
+}
+
+/// What the policies say of that size; nothing where none of them matters.
+std::string policies_at(const Costs& c, std::size_t bytes) {
+  if (bytes < std::min(c.chunk_bytes, store_sizes.front())) return "";
+  return fmt::format("chunk{}/{}/{}", c.chunk_bytes,
+                     bytes >= c.streaming_bytes ? "streaming" : "cached",
+                     bytes >= c.slot_streaming_bytes ? "streaming_slots" : "cached_slots");
 }
 
 std::size_t last_knot(const Way& way) {
@@ -54,15 +66,15 @@ std::size_t last_knot(const Way& way) {
 std::vector<Match> policy_matches(int ranks) {
   std::vector<Match> matches;
   for (const std::size_t bytes : chunk_sizes) {
-    Match match{case_of(typical.collective, bytes, ranks), {}, rounds_for(bytes)};
+    Match match{case_of(staged.collective, bytes, ranks), {}, rounds_for(bytes)};
     for (const std::size_t chunk : chunks)
-      match.contenders.push_back({text_of(typical, fmt::format("/chunk{}", chunk)), false});
+      match.contenders.push_back(contender(staged, fmt::format("chunk{}", chunk)));
     matches.push_back(std::move(match));
   }
   for (const std::size_t bytes : store_sizes)
-    matches.push_back(stores(bytes, ranks, "/cached", "/streaming"));
+    matches.push_back(stores(direct, bytes, ranks, "cached", "streaming"));
   for (const std::size_t bytes : store_sizes)
-    matches.push_back(stores(bytes, ranks, "/cached_slots", "/streaming_slots"));
+    matches.push_back(stores(staged, bytes, ranks, "cached_slots", "streaming_slots"));
   return matches;
 }
 
@@ -85,20 +97,17 @@ void apply_policies(Costs& costs, std::span<const Match> matches,
   costs.slot_streaming_bytes = from(chunk_sizes.size() + store_sizes.size());
 }
 
-std::vector<Match> way_matches(const Costs& policies, int ranks) {
+std::vector<Match> way_matches(const Costs& costs, int ranks) {
   std::vector<Match> matches;
   for (int c = 0; c < collectives; ++c) {
     const auto collective = static_cast<Collective>(c);
     if (collective != even(collective) || ways_of(collective).end == 0) continue;
     for (std::size_t k = 0; k < knots.size(); ++k) {
-      const std::string how =
-          fmt::format("/chunk{}/{}/{}", policies.chunk_bytes,
-                      knots[k] >= policies.streaming_bytes ? "streaming" : "cached",
-                      knots[k] >= policies.slot_streaming_bytes ? "streaming_slots" : "cached_slots");
+      const std::string policies = policies_at(costs, knots[k]);
       Match match{case_of(collective, knots[k], ranks), {}, rounds_for(knots[k])};
       for (std::size_t w = ways_of(collective).begin; w < ways_of(collective).end; ++w)
         if (k < last_knot(ways[w]))
-          match.contenders.push_back({text_of(ways[w], how), ways[w].path == Path::direct});
+          match.contenders.push_back(contender(ways[w], policies));
       matches.push_back(std::move(match));
     }
   }
