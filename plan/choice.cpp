@@ -87,7 +87,8 @@ bool may_use(const Situation& s, const Forced& forced, const Way& way) {
 
 /// Registered buffers are accessed directly by those algorithms that can: there the way before is direct.
 bool is_taken(const Situation& s, std::size_t i) {
-  const bool can_be_direct = i > 0 && ways[i - 1] == Way{ways[i].collective, ways[i].algorithm, Path::direct};
+  const bool can_be_direct =
+      i > 0 && ways[i - 1] == Way{ways[i].collective, ways[i].algorithm, Path::direct};
   if (ways[i].path == Path::direct) return s.registered;
   return ways[i].path == Path::ll || !s.registered || !can_be_direct;
 }
@@ -139,12 +140,13 @@ Choice choose(const Situation& s, const Costs& costs, const Forced& forced) {
   if (forced.wire) require(s, *forced.wire);
   const Way way = s.size > 1 ? cheapest(s, costs, forced) : alone(s, forced);
   const bool ll = way.path == Path::ll;
-  return {.algorithm = way.algorithm,
-          .wire = ll ? WireType::ll : WireType::simple,
-          .chunk = chunk_of(s, ll, forced.chunk.value_or(costs.chunk_bytes)),
-          .blocks = blocks_of(s, costs),
-          .streaming = forced.streaming.value_or(s.bytes >= costs.streaming_bytes),
-          .streaming_slots = forced.streaming_slots.value_or(s.bytes >= costs.slot_streaming_bytes)};
+  return {
+      .algorithm = way.algorithm,
+      .wire = ll ? WireType::ll : WireType::simple,
+      .chunk = chunk_of(s, ll, forced.chunk.value_or(costs.chunk_bytes)),
+      .blocks = blocks_of(s, costs),
+      .streaming = forced.streaming.value_or(s.bytes >= costs.streaming_bytes),
+      .streaming_slots = forced.streaming_slots.value_or(s.bytes >= costs.slot_streaming_bytes)};
 }
 
 }  // namespace treering

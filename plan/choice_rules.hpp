@@ -22,7 +22,7 @@ struct Forced {
   std::optional<Algorithm> algorithm = {};
   std::optional<WireType> wire = {};
   std::optional<std::size_t> chunk = {};  ///< bytes of a message, at most a slot
-  std::optional<bool> streaming = {};      ///< results bypass the caches
+  std::optional<bool> streaming = {};     ///< results bypass the caches
   std::optional<bool> streaming_slots = {};
 
   /// This, and from the other one what this leaves free.

@@ -18,95 +18,114 @@ constexpr std::string_view title = "treering costs 1";
 
 constexpr float shortest_ns = 1, longest_ns = 3.6e12F;
 
-/// How often an algorithm does what costs time, for an array of one byte.
+/// What an algorithm does that costs time.
 struct Effort {
-  double steps;   ///< of latency
-  double copies;  ///< bytes that a rank reads and writes, 1 for one read and one written
+  double steps;     ///< in which a rank waits for others
+  double messages;  ///< that a rank sends in each of them
+  double
+      bytes;  ///< read and written, per byte of the array: 1 for one read and one written, and 1 more where they
+      ///< come from another rank
 };
 
-double log2_of(int n) { return std::bit_width(static_cast<unsigned>(std::max(n - 1, 1))); }
+/// Where ranks outnumber cores the work of all of them counts, else that of the busiest.
+struct Crowd {
+  double ranks;
+  bool shares_cores;
+};
 
-/// docs/algorithms.md has the formulas. A fold of s sources to d destinations moves (s+d)/2.
-Effort all_reduce_effort(Algorithm algorithm, bool direct, double n) {
-  const double peers = n - 1, depth = log2_of(static_cast<int>(n));
+double depth_of(const Crowd& crowd) {
+  return std::bit_width(static_cast<unsigned>(crowd.ranks) - 1);
+}
+
+/// docs/algorithms.md has the formulas; a fold of s sources to d destinations copies (s+d)/2. Where steps depend on one
+/// another nobody uses the time until the slowest has come: so much more.
+constexpr double waiting = 0.4;
+
+Effort all_reduce_effort(Algorithm algorithm, bool direct, const Crowd& crowd) {
+  const double n = crowd.ranks, peers = n - 1;
   switch (algorithm) {
     case Algorithm::one_shot:
-      return direct ? Effort{2, (n + 1) / 2} : Effort{1, peers + (n + 1) / 2};
+      return direct ? Effort{2, peers, peers + (n + 1) / 2}
+                    : Effort{1, peers, 2 * peers + (n + 1) / 2};
     case Algorithm::two_shot:
-      return direct ? Effort{2, 1} : Effort{3, (3 * n - 2) / n};
+      return direct ? Effort{2, peers, 2 * peers / n + 1}
+                    : Effort{3, peers, 2 * peers / n + (3 * n - 2) / n + waiting};
     case Algorithm::ring:
-      return {2 * peers, 3.5 * peers / n};
+      return {2 * peers, 1, 5.5 * peers / n + 2 * waiting};
     default:
-      return {2 * depth + 1, 4};
+      return {2 * depth_of(crowd) + 1, 2, 5 + 2 * waiting};
   }
 }
 
-/// Of a broadcast and, with additions, of a reduce: the root's work where the ranks wait for it.
-Effort rooted_effort(Algorithm algorithm, bool direct, bool adds, double n) {
-  const double peers = n - 1, depth = log2_of(static_cast<int>(n));
+/// Of a broadcast and, with additions, of a reduce.
+Effort rooted_effort(Algorithm algorithm, bool direct, bool adds, const Crowd& crowd) {
+  const double n = crowd.ranks, peers = n - 1;
   switch (algorithm) {
-    case Algorithm::direct:
-      if (adds) return direct ? Effort{2, (n + 1) / 2} : Effort{1, 1 + (n + 1) / 2};
-      return direct ? Effort{2, 1} : Effort{2, peers + 1};
+    case Algorithm::direct: {  // the root alone has many messages
+      const double busiest = direct ? 1 : peers + 1, mean = direct ? 1 : 2 * peers / n;
+      const double copies = crowd.shares_cores ? mean : busiest;
+      return {adds ? 1.0 : 2.0, peers / 3, copies + (adds ? (n + 1) / 4 : 1)};
+    }
     case Algorithm::tree:
-      return {depth + 1, adds ? 3.5 : 3};
+      return {depth_of(crowd) + 1, 2, (adds ? 3.5 : 3) + waiting};
     default:
-      return {peers, adds ? 3.5 : 3};
+      return {peers, 1, (adds ? 3.5 : 3) + waiting};
   }
 }
 
 /// Where each rank has a part of the larger buffer.
-Effort parts_effort(const Way& way, bool direct, double n) {
-  const double peers = n - 1;
+Effort parts_effort(const Way& way, bool direct, const Crowd& crowd) {
+  const double n = crowd.ranks, peers = n - 1, crossing = peers / n;
+  const bool adds = way.collective == Collective::reduce_scatter;
   if (way.algorithm == Algorithm::ring)
-    return {peers, (way.collective == Collective::reduce_scatter ? 2.5 : 2) * peers / n};
-  if (way.collective == Collective::reduce_scatter)
-    return direct ? Effort{2, (n + 1) / (2 * n)} : Effort{2, peers / n + (n + 1) / (2 * n)};
-  if (way.collective == Collective::all_gather && direct) return {2, (n + 1) / (2 * n)};
-  return direct ? Effort{2, 1} : Effort{2, 2 * peers / n + 1 / n};
+    return {peers, 1, (adds ? 3.5 : 3) * crossing + waiting / 2};
+  const double fold = adds || way.collective == Collective::all_gather ? (n + 1) / (2 * n) : 1;
+  return {2, peers, crossing + fold + (direct ? 0 : crossing)};
 }
 
-Effort effort_of(const Way& way, int ranks) {
+Effort effort_of(const Way& way, const Crowd& crowd) {
   const bool direct = way.path == Path::direct;
   switch (way.collective) {
     case Collective::all_reduce:
-      return all_reduce_effort(way.algorithm, direct, ranks);
+      return all_reduce_effort(way.algorithm, direct, crowd);
     case Collective::broadcast:
     case Collective::reduce:
-      return rooted_effort(way.algorithm, direct, way.collective == Collective::reduce, ranks);
+      return rooted_effort(way.algorithm, direct, way.collective == Collective::reduce, crowd);
     default:
-      return parts_effort(way, direct, ranks);
+      return parts_effort(way, direct, crowd);
   }
 }
 
-/// What one step and one copied byte cost, and how LL differs.
+/// What that costs, and how many times as much over LL.
 struct Figures {
   double step_ns, message_ns, ns_per_byte, ns_per_byte_beyond;  ///< beyond: the caches
-  double ll_step, ll_byte;                                      ///< factors
+  double ll_step, ll_byte;
 };
 
-/// CPUs: of the order that was measured on one machine (docs/tuning.md). Where ranks share cores a step takes a turn of
-/// the scheduler, and they work one after the other.
-Figures figures_of(Machine machine, int ranks, int cores) {
+/// CPUs: of the order that was measured on a machine of two cores (docs/tuning.md). Where ranks share cores a step takes
+/// turns of the scheduler, and the ranks work one after the other.
+Figures figures_of(Machine machine, double turns) {
   if (machine == Machine::gpu) return {2000, 0, 0.005, 0.005, 0.5, 2};  // not measured
-  const double turns = std::max(1.0, static_cast<double>(ranks) / std::max(cores, 1));
-  const double step = turns > 1 ? 1000 * turns : 200;
-  return {step, 40 * turns, 0.06 * turns, 0.1 * turns, 1.2, 6};
+  if (turns > 1) return {3000 * turns, 2000 * turns, 0.12 * turns, 0.25 * turns, 1.1, 6};
+  return {250, 50, 0.12, 0.25, 1.1, 6};
 }
 
-constexpr std::size_t cached_bytes = 2 << 20;
+constexpr std::size_t cached_bytes = 1 << 20;
+/// What fits a message's header costs no hand-shake by reference: see Mesh::share.
+constexpr std::size_t header_bytes = 24;
 
-Cost default_cost(const Way& way, int ranks, const Figures& f) {
-  const Effort effort = effort_of(way, ranks);
+Cost default_cost(const Way& way, const Crowd& crowd, const Figures& f) {
+  const Effort effort = effort_of(way, crowd);
   const bool ll = way.path == Path::ll;
-  const double latency =
-      effort.steps * (f.step_ns * (ll ? f.ll_step : 1) + f.message_ns * (ranks - 1));
-  const double copies = effort.copies * (ll ? f.ll_byte : 1);
+  const double step = f.step_ns * (ll ? f.ll_step : 1) + f.message_ns * effort.messages;
+  const double per_byte = effort.bytes * (ll ? f.ll_byte : 1);
   Cost cost{};
   for (std::size_t i = 0; i < knots.size(); ++i) {
+    const bool brief = way.algorithm == Algorithm::one_shot && knots[i] <= header_bytes;
     const auto near = static_cast<double>(std::min(knots[i], cached_bytes));
     const double far = static_cast<double>(knots[i]) - near;
-    cost[i] = static_cast<float>(latency + copies * (near * f.ns_per_byte + far * f.ns_per_byte_beyond));
+    cost[i] = static_cast<float>(step * (brief ? 1 : effort.steps) +
+                                 per_byte * (near * f.ns_per_byte + far * f.ns_per_byte_beyond));
   }
   make_sane(cost);
   return cost;
@@ -127,8 +146,8 @@ std::string_view next_line(std::string_view& text, int& number) {
 template <class T, std::size_t count>
 std::array<T, count> numbers_after(std::string_view words, std::string_view line, int number) {
   const auto refuse = [&] {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("line {} is '{}', not '{}' and {} numbers", number, line, words, count));
+    throw Error(ErrorCode::invalid_argument, fmt::format("line {} is '{}', not '{}' and {} numbers",
+                                                         number, line, words, count));
   };
   if (!line.starts_with(words)) refuse();
   const char *at = line.data() + words.size(), *const end = line.data() + line.size();
@@ -179,9 +198,10 @@ Costs default_costs(Machine machine, int ranks, int cores) noexcept {
               .streaming_bytes = 4 << 20,
               .slot_streaming_bytes = UINT64_MAX,
               .of = {}};
-  const Figures figures = figures_of(machine, ranks, cores);
-  for (std::size_t i = 0; i < ways.size(); ++i)
-    costs.of[i] = default_cost(ways[i], ranks, figures);
+  const bool crowded = machine == Machine::cpu && ranks > std::max(cores, 1);
+  const Crowd crowd{static_cast<double>(std::max(ranks, 2)), crowded};
+  const Figures figures = figures_of(machine, crowded ? crowd.ranks / std::max(cores, 1) : 1);
+  for (std::size_t i = 0; i < ways.size(); ++i) costs.of[i] = default_cost(ways[i], crowd, figures);
   return costs;
 }
 
@@ -228,8 +248,7 @@ Costs parse_costs(std::string_view text, std::string_view host, int ranks) {
                   fmt::format("line {} has times that cannot be: '{}'", number, line));
   }
   expect("end");
-  if (!text.empty())
-    throw Error(ErrorCode::invalid_argument, "it goes on after its end");
+  if (!text.empty()) throw Error(ErrorCode::invalid_argument, "it goes on after its end");
   return costs;
 }
 

@@ -46,12 +46,12 @@ inline constexpr auto ways = [] {
   constexpr struct {
     Collective collective;
     Algorithm algorithm;
-  } algorithms[] = {{all_reduce, two_shot},    {all_reduce, one_shot},     {all_reduce, ring},
-                    {all_reduce, tree},        {reduce_scatter, direct},   {reduce_scatter, ring},
-                    {all_gather, direct},      {all_gather, ring},         {all_to_all, direct},
-                    {broadcast, direct},       {broadcast, tree},          {broadcast, ring},
-                    {reduce, direct},          {reduce, tree},             {reduce, ring},
-                    {gather, direct},          {scatter, direct}};
+  } algorithms[] = {{all_reduce, two_shot}, {all_reduce, one_shot},   {all_reduce, ring},
+                    {all_reduce, tree},     {reduce_scatter, direct}, {reduce_scatter, ring},
+                    {all_gather, direct},   {all_gather, ring},       {all_to_all, direct},
+                    {broadcast, direct},    {broadcast, tree},        {broadcast, ring},
+                    {reduce, direct},       {reduce, tree},           {reduce, ring},
+                    {gather, direct},       {scatter, direct}};
   constexpr std::size_t staged_only = 8;  // rings and trees
   std::array<Way, std::size(algorithms) * paths - staged_only> all{};
   std::size_t next = 0;
@@ -98,9 +98,9 @@ inline double time_at(const Cost& cost, const Position& at) noexcept {
 
 /// All that a communicator chooses by. Travels between ranks as bytes.
 struct Costs {
-  std::uint64_t block_bytes;      ///< another block is worth its hand-shakes for each so many
-  std::uint64_t chunk_bytes;      ///< of a message, where a slot has room for it
-  std::uint64_t streaming_bytes;  ///< results of calls from this size on bypass the caches
+  std::uint64_t block_bytes;           ///< another block is worth its hand-shakes for each so many
+  std::uint64_t chunk_bytes;           ///< of a message, where a slot has room for it
+  std::uint64_t streaming_bytes;       ///< results of calls from this size on bypass the caches
   std::uint64_t slot_streaming_bytes;  ///< what is stored in slots does
   std::array<Cost, ways.size()> of;    ///< in the order of `ways`
 

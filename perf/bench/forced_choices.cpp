@@ -27,7 +27,9 @@ struct Outcome {
   Verdict verdict;
 };
 
-std::string way_of(const Result& r) { return fmt::format("{}/{}", name(r.algorithm), name(r.wire)); }
+std::string way_of(const Result& r) {
+  return fmt::format("{}/{}", name(r.algorithm), name(r.wire));
+}
 
 void print(const Outcome& o) {
   const Result &own = o.results[0], &best = o.results[o.verdict.best];
@@ -38,14 +40,15 @@ void print(const Outcome& o) {
 }
 
 void summarise(const std::vector<Outcome>& all) {
-  const auto worst = std::ranges::max_element(
-      all, {}, [](const Outcome& o) { return o.verdict.ratio; });
+  const auto worst =
+      std::ranges::max_element(all, {}, [](const Outcome& o) { return o.verdict.ratio; });
   const auto good =
       std::ranges::count_if(all, [](const Outcome& o) { return o.verdict.ratio <= close; });
-  fmt::print("# within 15 % of the best forced choice: {} of {} ({:.1f} %); worst: {:.2f} ({} at {})\n",
-             good, all.size(), 100.0 * static_cast<double>(good) / static_cast<double>(all.size()),
-             worst->verdict.ratio, name(worst->match.what.collective),
-             format_size(worst->match.what.bytes));
+  fmt::print(
+      "# within 15 % of the best forced choice: {} of {} ({:.1f} %); worst: {:.2f} ({} at {})\n",
+      good, all.size(), 100.0 * static_cast<double>(good) / static_cast<double>(all.size()),
+      worst->verdict.ratio, name(worst->match.what.collective),
+      format_size(worst->match.what.bytes));
 }
 
 std::string to_json(const Options& o, const std::vector<Outcome>& all) {
@@ -104,8 +107,8 @@ int run_forced_choices(const Options& options, const std::vector<Case>& cases,
                 "--forced-choices: there is nothing to choose in that collective.");
   fmt::print("# {} ranks, {} buffers; times are medians, ratios those of the same rounds\n",
              options.ranks, options.registered ? "registered" : "plain");
-  fmt::print("#{:<16} {:>9} {:<20} {:>10} {:<20} {:>10} {:>6}\n", "collective", "size", "chosen", "time",
-             "best", "time", "ratio");
+  fmt::print("#{:<16} {:>9} {:<20} {:>10} {:<20} {:>10} {:>6}\n", "collective", "size", "chosen",
+             "time", "best", "time", "ratio");
   std::vector<Outcome> all;
   std::vector<Result> results;
   run_ranks(options, body, command_line,

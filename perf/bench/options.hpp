@@ -29,9 +29,9 @@ struct Options {
   std::optional<Algorithm> algorithm;
   std::optional<WireType> wire;
   bool deterministic = false;
-  bool registered = true;  ///< buffers of Treering's allocator, not plain memory
-  bool rewrite = false;    ///< inputs are written anew before each timed iteration
-  bool pin = true;         ///< each rank stays on its share of the cores
+  bool registered = true;       ///< buffers of Treering's allocator, not plain memory
+  bool rewrite = false;         ///< inputs are written anew before each timed iteration
+  bool pin = true;              ///< each rank stays on its share of the cores
   bool forced_choices = false;  ///< compare Treering's choice with all others
   std::string json;             ///< file to write; empty: none
 

@@ -38,8 +38,8 @@ using RankBody = std::function<void(Communicator&, Control&, int pipe)>;
 /// Runs the body on all ranks and returns when every rank has ended. `command_line`: this program's arguments.
 /// Throws Error that names the ranks which failed, and how, within about two seconds of the
 /// failure.
-void run_ranks(const Options&, const RankBody&,
-               const std::vector<std::string>& command_line, const Listener&);
+void run_ranks(const Options&, const RankBody&, const std::vector<std::string>& command_line,
+               const Listener&);
 
 /// The life of a rank that is a process. `seat`: the value of --worker. Returns the exit status.
 int run_worker(const Options&, const RankBody&, const std::string& seat);

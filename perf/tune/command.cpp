@@ -37,8 +37,8 @@ Range ranks_of(const std::string& text) {
   if (read.ec != std::errc() || read.ptr != end || range.first < 2 || range.last < range.first ||
       range.last > most_ranks)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("--ranks is '{}', but must be a number from 2 to {}, or two: 2-8.", text,
-                            most_ranks));
+                fmt::format("--ranks is '{}', but must be a number from 2 to {}, or two: 2-8.",
+                            text, most_ranks));
   return range;
 }
 
@@ -117,11 +117,12 @@ void tune(int ranks, const std::string& program) {
   const auto ways = way_matches(costs, ranks);
   apply_ways(costs, ways, play({ranks, ways, words}, "algorithms"));
   store_costs(costs, ranks);
-  fmt::print("{} ranks: chunks of {}; results bypass the caches {}, slots {}; {}, in {}\n", ranks,
-             format_size(costs.chunk_bytes), size_text(costs.streaming_bytes),
-             size_text(costs.slot_streaming_bytes),
-             format_time(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()),
-             costs_file(ranks).string());
+  fmt::print(
+      "{} ranks: chunks of {}; results bypass the caches {}, slots {}; {}, in {}\n", ranks,
+      format_size(costs.chunk_bytes), size_text(costs.streaming_bytes),
+      size_text(costs.slot_streaming_bytes),
+      format_time(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()),
+      costs_file(ranks).string());
   std::fflush(stdout);
 }
 
@@ -139,7 +140,9 @@ int work(const TuneArguments& arguments, int ranks) {
 }  // namespace
 
 void declare(CLI::App& command, TuneArguments& a) {
-  command.add_option("--ranks", a.ranks, "of which number, such as 4 or 2-8 (as many as cores, at most 8)")
+  command
+      .add_option("--ranks", a.ranks,
+                  "of which number, such as 4 or 2-8 (as many as cores, at most 8)")
       ->type_name("N[-M]");
   command.add_option("--policies", a.policies, "")->group("");
   command.add_option("--worker", a.worker, "")->group("");

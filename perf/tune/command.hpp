@@ -14,7 +14,7 @@ namespace treering::perf {
 
 /// What the command line says.
 struct TuneArguments {
-  std::string ranks;   ///< "4", "2-8"; empty: as many as there are cores, 2 to 8
+  std::string ranks;             ///< "4", "2-8"; empty: as many as there are cores, 2 to 8
   std::string policies, worker;  ///< hidden: this process is a rank, and what was found before it
 };
 

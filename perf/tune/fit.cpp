@@ -17,8 +17,9 @@ Cost cost_from(std::span<const double> seconds) {
     if (i < seconds.size()) {
       cost[i] = static_cast<float>(seconds[i] * 1e9);
     } else {
-      const double slope = (seconds.back() - seconds[seconds.size() - 2]) * 1e9 /
-                           static_cast<double>(knots[seconds.size() - 1] - knots[seconds.size() - 2]);
+      const double slope =
+          (seconds.back() - seconds[seconds.size() - 2]) * 1e9 /
+          static_cast<double>(knots[seconds.size() - 1] - knots[seconds.size() - 2]);
       const auto more = static_cast<double>(knots[i] - knots[i - 1]);
       cost[i] = static_cast<float>(static_cast<double>(cost[i - 1]) + std::max(slope, 0.0) * more);
     }

@@ -28,7 +28,11 @@ Case case_of(Collective collective, std::size_t bytes, int ranks) {
                      collective == Collective::reduce;
   const std::size_t shares = whole ? 1 : static_cast<std::size_t>(ranks);
   const std::size_t count = std::max<std::size_t>(bytes / size_of(type) / shares, 1);
-  return {collective, type, ReduceOp::sum, count, count * shares * size_of(type),
+  return {collective,
+          type,
+          ReduceOp::sum,
+          count,
+          count * shares * size_of(type),
           has_root(collective) ? 0 : -1};
 }
 
@@ -106,8 +110,7 @@ std::vector<Match> way_matches(const Costs& costs, int ranks) {
       const std::string policies = policies_at(costs, knots[k]);
       Match match{case_of(collective, knots[k], ranks), {}, rounds_for(knots[k])};
       for (std::size_t w = ways_of(collective).begin; w < ways_of(collective).end; ++w)
-        if (k < last_knot(ways[w]))
-          match.contenders.push_back(contender(ways[w], policies));
+        if (k < last_knot(ways[w])) match.contenders.push_back(contender(ways[w], policies));
       matches.push_back(std::move(match));
     }
   }
@@ -122,8 +125,7 @@ void apply_ways(Costs& costs, std::span<const Match> matches,
     std::size_t contender = 0;
     const WayRange range = ways_of(matches[m].what.collective);
     for (std::size_t w = range.begin; w < range.end; ++w)
-      if (knot < last_knot(ways[w]))
-        seconds[w].push_back(median(results[m][contender++].seconds));
+      if (knot < last_knot(ways[w])) seconds[w].push_back(median(results[m][contender++].seconds));
   }
   for (std::size_t w = 0; w < ways.size(); ++w) costs.of[w] = cost_from(seconds[w]);
 }

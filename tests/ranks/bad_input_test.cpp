@@ -480,8 +480,9 @@ INSTANTIATE_TEST_SUITE_P(
     Variables, BadEnvironment,
     testing::Values(BadVariable{"TREERING_DEVICE", "tpu", "`host`"},
                     BadVariable{"TREERING_ALGORITHM", "magic", "`ring`"},
-                    BadVariable{"TREERING_CHOICE", "all_reduce:magic",
-                                "'magic' at letter 12 of the choice: valid for all_reduce: two_shot"},
+                    BadVariable{
+                        "TREERING_CHOICE", "all_reduce:magic",
+                        "'magic' at letter 12 of the choice: valid for all_reduce: two_shot"},
                     BadVariable{"TREERING_INBOX", "12 parsecs", "a size from 4K"},
                     BadVariable{"TREERING_INBOX", "1K", "a size from 4K"},
                     BadVariable{"TREERING_SLOT", "-1", "a size"},

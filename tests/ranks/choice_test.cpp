@@ -111,13 +111,15 @@ TEST_F(Cache, OfRank0CountsForAll) {
   store_costs(costs_for(Algorithm::ring), size);
   store_costs(costs_for(Algorithm::two_shot), 2);
   Job job("says algorithm", size, {.environment_of = [&](int rank) {
-            return std::vector{fmt::format("{}={}", variable, rank == 0   ? folder_.string()
-                                                              : rank == 1 ? others
-                                                                          : "/nowhere")};
+            return std::vector{fmt::format("{}={}", variable,
+                                           rank == 0   ? folder_.string()
+                                           : rank == 1 ? others
+                                                       : "/nowhere")};
           }});
   job.expect_all("tree");
   EXPECT_EQ(job.hear(0), "none");
-  for (const int r : {1, 2}) EXPECT_EQ(job.hear(r), "two_shot") << "of rank 1, which is first there";
+  for (const int r : {1, 2})
+    EXPECT_EQ(job.hear(r), "two_shot") << "of rank 1, which is first there";
 }
 
 TEST_F(Cache, CountsForRanksOfOneProcessAndTheirGroups) {
@@ -126,7 +128,8 @@ TEST_F(Cache, CountsForRanksOfOneProcessAndTheirGroups) {
   Team team(size);
   check(team, all_reduce(size));
   for (Communicator& comm : team.ranks()) EXPECT_EQ(comm.last_call().algorithm, Algorithm::tree);
-  auto groups = Communicator::split_local(team.ranks(), std::vector{0, 0, -1}, std::vector{0, 0, 0});
+  auto groups =
+      Communicator::split_local(team.ranks(), std::vector{0, 0, -1}, std::vector{0, 0, 0});
   std::vector<Communicator> two;
   two.push_back(std::move(*groups[0]));
   two.push_back(std::move(*groups[1]));
@@ -187,7 +190,12 @@ TEST(ForcedChoice, OfStoresAndChunksIsExact) {
   for (const char* const stores : {"streaming", "cached", "streaming_slots", "cached_slots"})
     for (int i = 0; i < collectives; ++i) {
       const auto collective = static_cast<Collective>(i);
-      Case one{.pattern = {.collective = collective, .type = DataType::f32, .op = ReduceOp::sum, .ranks = size, .count = 5001, .seed = 3}};
+      Case one{.pattern = {.collective = collective,
+                           .type = DataType::f32,
+                           .op = ReduceOp::sum,
+                           .ranks = size,
+                           .count = 5001,
+                           .seed = 3}};
       if (collective == Collective::barrier) continue;
       const std::string choice = fmt::format("{}:{}/chunk1000", name(collective), stores);
       std::vector<Side> sides;

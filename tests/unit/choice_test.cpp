@@ -120,13 +120,16 @@ TEST(Costs, OfADamagedOrForeignFileAreRefused) {
     return error_of([&] { parse_costs(damaged, "here", 3); });
   };
   EXPECT_EQ(refused(text), "no error");
-  EXPECT_THAT(refused(to_text(costs, "there", 3)), HasSubstr("line 2 is 'host there', not 'host here'"));
+  EXPECT_THAT(refused(to_text(costs, "there", 3)),
+              HasSubstr("line 2 is 'host there', not 'host here'"));
   EXPECT_THAT(refused(to_text(costs, "here", 4)), HasSubstr("line 3 is 'ranks 4', not 'ranks 3'"));
   std::string other = text;
   other.replace(other.find("costs 1"), 7, "costs 2");
   EXPECT_THAT(refused(other), HasSubstr("line 1 is 'treering costs 2', not 'treering costs 1'"));
   EXPECT_THAT(refused(text + "more"), HasSubstr("goes on after its end"));
-  EXPECT_THAT(refused("\x7f" "ELF\n"), HasSubstr("line 1"));
+  EXPECT_THAT(refused("\x7f"
+                      "ELF\n"),
+              HasSubstr("line 1"));
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_NE(refused(text.substr(0, length)), "no error") << length;
   const std::size_t number = text.find("direct ") + 7;
@@ -212,7 +215,8 @@ TEST(Choice, OfTheRestGoesByTheConstants) {
 }
 
 TEST(Choice, BuiltInIsLlForShortCallsOnGpusOnly) {
-  const Costs cpu = default_costs(Machine::cpu, ranks, 8), gpu = default_costs(Machine::gpu, ranks, 8);
+  const Costs cpu = default_costs(Machine::cpu, ranks, 8),
+              gpu = default_costs(Machine::gpu, ranks, 8);
   EXPECT_EQ(choose(situation(1024), cpu).wire, WireType::simple);
   EXPECT_EQ(choose(situation(1024), gpu).wire, WireType::ll);
   EXPECT_EQ(choose(situation(1 << 20), gpu).wire, WireType::simple);
@@ -258,7 +262,8 @@ TEST(ChoiceRules, NameThePlaceThatIsWrong) {
       {"all_reduce", {"'all_reduce' at letter 1", "':'"}},
       {"all_redcue:ring", {"'all_redcue' at letter 1", "all_reduce, reduce_scatter"}},
       {"all_reduce:", {"'' at letter 12", "two_shot, one_shot, ring, tree"}},
-      {"all_reduce:0-64K=direct", {"'direct' at letter 18", "two_shot, one_shot, ring, tree, simple, ll"}},
+      {"all_reduce:0-64K=direct",
+       {"'direct' at letter 18", "two_shot, one_shot, ring, tree, simple, ll"}},
       {"broadcast:tree;all_reduce:star", {"'star' at letter 27", "one_shot"}},
       {"all_reduce:ring/quick", {"'quick' at letter 17", "cached_slots"}},
       {"all_reduce:64K=ring", {"'64K' at letter 12", "0-64K"}},
