@@ -16,15 +16,13 @@ namespace {
 /// The first line of a file. Another number: another meaning of what follows.
 constexpr std::string_view title = "treering costs 1";
 
-constexpr float shortest_ns = 1, longest_ns = 3.6e12F;
-
 /// What an algorithm does that costs time.
 struct Effort {
   double steps;     ///< in which a rank waits for others
   double messages;  ///< that a rank sends in each of them
   double
       bytes;  ///< read and written, per byte of the array: 1 for one read and one written, and 1 more where they
-      ///< come from another rank
+  ///< come from another rank
 };
 
 /// Where ranks outnumber cores the work of all of them counts, else that of the busiest.
@@ -67,9 +65,9 @@ Effort rooted_effort(Algorithm algorithm, bool direct, bool adds, const Crowd& c
       return {adds ? 1.0 : 2.0, peers / 3, copies + (adds ? (n + 1) / 4 : 1)};
     }
     case Algorithm::tree:
-      return {depth_of(crowd) + 1, 2, (adds ? 3.5 : 3) + waiting};
+      return {depth_of(crowd) + 1, 2, adds ? 3 : 2.5};
     default:
-      return {peers, 1, (adds ? 3.5 : 3) + waiting};
+      return {peers, 1, adds ? 3 : 2.5};
   }
 }
 
@@ -77,8 +75,7 @@ Effort rooted_effort(Algorithm algorithm, bool direct, bool adds, const Crowd& c
 Effort parts_effort(const Way& way, bool direct, const Crowd& crowd) {
   const double n = crowd.ranks, peers = n - 1, crossing = peers / n;
   const bool adds = way.collective == Collective::reduce_scatter;
-  if (way.algorithm == Algorithm::ring)
-    return {peers, 1, (adds ? 3.5 : 3) * crossing + waiting / 2};
+  if (way.algorithm == Algorithm::ring) return {peers, 1, (adds ? 3.5 : 3) * crossing + waiting};
   const double fold = adds || way.collective == Collective::all_gather ? (n + 1) / (2 * n) : 1;
   return {2, peers, crossing + fold + (direct ? 0 : crossing)};
 }
@@ -115,7 +112,10 @@ constexpr std::size_t cached_bytes = 1 << 20;
 constexpr std::size_t header_bytes = 24;
 
 Cost default_cost(const Way& way, const Crowd& crowd, const Figures& f) {
-  const Effort effort = effort_of(way, crowd);
+  Effort effort = effort_of(way, crowd);
+  if (way.path == Path::ll && way.algorithm != Algorithm::ring && way.algorithm != Algorithm::tree)
+    effort.steps =
+        std::max(effort.steps - 1, 1.0);  // nothing is offered, so nobody waits for an answer
   const bool ll = way.path == Path::ll;
   const double step = f.step_ns * (ll ? f.ll_step : 1) + f.message_ns * effort.messages;
   const double per_byte = effort.bytes * (ll ? f.ll_byte : 1);

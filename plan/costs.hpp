@@ -77,8 +77,9 @@ constexpr WayRange ways_of(Collective collective) noexcept {
 }
 
 /// Sizes in bytes at which costs are known: of a rank's larger buffer.
-inline constexpr std::array<std::size_t, 7> knots{8,         256,     4 << 10, 32 << 10,
-                                                  256 << 10, 2 << 20, 16 << 20};
+inline constexpr std::array<std::size_t, 12> knots{8,         64,       256,      1 << 10,
+                                                   4 << 10,   16 << 10, 64 << 10, 256 << 10,
+                                                   512 << 10, 1 << 20,  4 << 20,  16 << 20};
 
 /// Time of one call at each knot, in ns.
 using Cost = std::array<float, knots.size()>;
@@ -114,7 +115,9 @@ enum class Machine : std::uint8_t { cpu, gpu };
 /// never measured.
 Costs default_costs(Machine, int ranks, int cores) noexcept;
 
-/// Makes times what they must be: at least 1 ns, at most an hour, none less than at the knot before.
+/// At least 1 ns, at most an hour: a way of that cost is never chosen.
+inline constexpr float shortest_ns = 1, longest_ns = 3.6e12F;
+/// Makes times what they must be: within these limits, and none less than at the knot before.
 void make_sane(Cost&) noexcept;
 
 /// The file that holds costs of a host and a number of ranks.

@@ -12,18 +12,9 @@ std::uint64_t crossover(std::span<const Comparison> all) {
 }
 
 Cost cost_from(std::span<const double> seconds) {
-  Cost cost{};
-  for (std::size_t i = 0; i < cost.size(); ++i) {
-    if (i < seconds.size()) {
-      cost[i] = static_cast<float>(seconds[i] * 1e9);
-    } else {
-      const double slope =
-          (seconds.back() - seconds[seconds.size() - 2]) * 1e9 /
-          static_cast<double>(knots[seconds.size() - 1] - knots[seconds.size() - 2]);
-      const auto more = static_cast<double>(knots[i] - knots[i - 1]);
-      cost[i] = static_cast<float>(static_cast<double>(cost[i - 1]) + std::max(slope, 0.0) * more);
-    }
-  }
+  Cost cost;
+  cost.fill(longest_ns);
+  for (std::size_t i = 0; i < seconds.size(); ++i) cost[i] = static_cast<float>(seconds[i] * 1e9);
   make_sane(cost);
   return cost;
 }

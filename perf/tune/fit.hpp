@@ -21,7 +21,7 @@ struct Comparison {
 /// The least size from which on the one way is always faster, by more than noise; UINT64_MAX: it never is.
 std::uint64_t crossover(std::span<const Comparison>);
 
-/// Times in seconds at the first knots; beyond those that were measured, the line through the last two goes on.
+/// Times in seconds at the first knots. Beyond those that were measured the way is never chosen.
 Cost cost_from(std::span<const double> seconds);
 
 }  // namespace treering::perf

@@ -15,7 +15,7 @@ constexpr std::array<std::size_t, 2> chunk_sizes{2 << 20, 16 << 20};
 constexpr std::array<std::size_t, 6> store_sizes{64 << 10, 256 << 10, 1 << 20,
                                                  4 << 20,  8 << 20,   16 << 20};
 /// LL is for short messages: measured up to here.
-constexpr std::size_t most_ll_bytes = 32 << 10;
+constexpr std::size_t most_ll_bytes = 16 << 10;
 
 /// The policies are those of the algorithm that is used for most data.
 constexpr Way direct{Collective::all_reduce, Algorithm::two_shot, Path::direct};
@@ -57,6 +57,11 @@ std::string policies_at(const Costs& c, std::size_t bytes) {
   return fmt::format("chunk{}/{}/{}", c.chunk_bytes,
                      bytes >= c.streaming_bytes ? "streaming" : "cached",
                      bytes >= c.slot_streaming_bytes ? "streaming_slots" : "cached_slots");
+}
+
+/// By the ratio to the first contender's, round by round: so what changes between rounds changes it for all alike.
+double typical_seconds(const std::vector<Result>& results, std::size_t contender) {
+  return median(results[0].seconds) * ratio(results[contender], results[0]);
 }
 
 std::size_t last_knot(const Way& way) {
