@@ -130,7 +130,7 @@ void apply_ways(Costs& costs, std::span<const Match> matches,
     std::size_t contender = 0;
     const WayRange range = ways_of(matches[m].what.collective);
     for (std::size_t w = range.begin; w < range.end; ++w)
-      if (knot < last_knot(ways[w])) seconds[w].push_back(median(results[m][contender++].seconds));
+      if (knot < last_knot(ways[w])) seconds[w].push_back(typical_seconds(results[m], contender++));
   }
   for (std::size_t w = 0; w < ways.size(); ++w) costs.of[w] = cost_from(seconds[w]);
 }
