@@ -65,17 +65,17 @@ Forced Communicator::State::forced(Collective collective, std::size_t bytes,
 /// How a call will be done; the parts are still missing.
 Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) const {
   const std::size_t bytes = bytes_to_plan_by(args, seat->size());
-  const Choice choice =
-      choose({.collective = args.collective,
-              .bytes = bytes,
-              .element_bytes = size_of(args.type),
-              .size = seat->size(),
-              .channels = seat->channels(),
-              .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
-              .deterministic = seat->deterministic(),
-              .registered = seat->registered() && args.op != ReduceOp::premul_sum,
-              .shape = seat->shape()},
-             seat->costs(), forced(args.collective, bytes, how));
+  const Choice choice = choose(
+      {.collective = args.collective,
+       .bytes = bytes,
+       .element_bytes = size_of(args.type),
+       .size = seat->size(),
+       .channels = seat->channels(),
+       .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
+       .deterministic = seat->deterministic(),
+       .registered = args.op == ReduceOp::premul_sum ? std::optional(false) : seat->registered(),
+       .shape = seat->shape()},
+      seat->costs(), forced(args.collective, bytes, how));
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
   launch.args.call = {.collective = args.collective,
                       .type = args.type,

@@ -90,6 +90,7 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
     : Membership(device, rank, size) {
   algorithm_ = options.algorithm;
   wire_ = options.wire;
+  registered_buffers_ = options.registered;
   const Settings& wanted = settings();
   if (!algorithm_) algorithm_ = wanted.algorithm;
   if (!wire_) wire_ = wanted.wire;
@@ -105,7 +106,7 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1,
                 .wire = wire_ ? static_cast<int>(*wire_) : -1,
                 .deterministic = options.deterministic || wanted.deterministic,
-                .registered = options.registered,
+                .registered = options.registered ? static_cast<int>(*options.registered) : -1,
                 .choice = std::hash<std::string>{}(wanted.choice)};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};

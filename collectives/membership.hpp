@@ -80,7 +80,8 @@ class Membership {
   std::optional<Algorithm> algorithm() const { return algorithm_; }
   std::optional<WireType> wire() const { return wire_; }
   bool deterministic() const { return agreement_.deterministic; }
-  bool registered() const { return agreement_.registered; }
+  /// What the ranks say of their buffers.
+  std::optional<bool> registered() const { return registered_buffers_; }
   /// What choices are made by: rank 0's, set before the first call.
   const Costs& costs() const { return costs_; }
   void use(const Costs& costs) { costs_ = costs; }
@@ -150,6 +151,7 @@ class Membership {
   int local_rank_ = 0, local_size_ = 0;
   std::optional<Algorithm> algorithm_;
   std::optional<WireType> wire_;
+  std::optional<bool> registered_buffers_;
   ChoiceRules rules_;
   Costs costs_{};
   ProcessIdentity process_ = this_process();

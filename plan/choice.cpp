@@ -85,12 +85,17 @@ bool may_use(const Situation& s, const Forced& forced, const Way& way) {
   return wire == WireType::simple || !has_secret_sizes(s.collective);
 }
 
-/// Registered buffers are accessed directly by those algorithms that can: there the way before is direct.
-bool is_taken(const Situation& s, std::size_t i) {
+/// A way whose buffers are registered is the one before the same that is staged. Where it is not known what they are, the
+/// mean of both counts; rings and trees are always staged.
+double expected_time(const Situation& s, const Costs& costs, std::size_t i, const Position& at) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const double time = time_at(costs.of[i], at);
+  if (ways[i].path == Path::direct) return s.registered.value_or(false) ? time : never;
   const bool can_be_direct =
       i > 0 && ways[i - 1] == Way{ways[i].collective, ways[i].algorithm, Path::direct};
-  if (ways[i].path == Path::direct) return s.registered;
-  return ways[i].path == Path::ll || !s.registered || !can_be_direct;
+  if (ways[i].path == Path::ll || !can_be_direct) return time;
+  if (s.registered) return *s.registered ? never : time;
+  return (time_at(costs.of[i - 1], at) + time) / 2;
 }
 
 Way cheapest(const Situation& s, const Costs& costs, const Forced& forced) {
@@ -105,8 +110,8 @@ Way cheapest(const Situation& s, const Costs& costs, const Forced& forced) {
   const Position position = position_of(s.bytes);
   const WayRange range = ranges[static_cast<std::size_t>(s.collective)];
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    if (!may_use(s, forced, ways[i]) || !is_taken(s, i)) continue;
-    const double time = time_at(costs.of[i], position);
+    if (!may_use(s, forced, ways[i])) continue;
+    const double time = expected_time(s, costs, i, position);
     if (time < least) best = ways[i], least = time;
   }
   return best;

@@ -4,6 +4,7 @@
 // sees.
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "plan/choice_rules.hpp"
@@ -25,9 +26,9 @@ struct Situation {
   int channels;                ///< blocks that may be used
   bool all_channels;           ///< use them all, whatever the size
   bool deterministic = false;  ///< only algorithms that fold all ranks at once, in rank order
-  /// The ranks say that their buffers are (Options::registered). Whether those of a call are, nobody knows of the
-  /// others before it begins.
-  bool registered = false;
+  /// What the ranks say of their buffers (Options::registered); nothing: both kinds are counted on. Whether those of a
+  /// call are registered, nobody knows of the others before it begins.
+  std::optional<bool> registered = {};
   WireShape shape;
 };
 

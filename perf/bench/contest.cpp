@@ -32,9 +32,7 @@ std::size_t most_bytes(const std::vector<Match>& matches, bool registered) {
 
 }  // namespace
 
-int rounds_for(std::size_t bytes) noexcept {
-  return bytes <= 256 << 10 ? 20 : bytes <= 4 << 20 ? 10 : 5;
-}
+int rounds_for(std::size_t bytes) noexcept { return bytes <= 256 << 10 ? 20 : 10; }
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -43,6 +43,7 @@ Situation situation(std::size_t bytes, Collective collective = Collective::all_r
           .size = ranks,
           .channels = 8,
           .all_channels = false,
+          .registered = false,
           .shape = {8, 256 << 10}};
 }
 
@@ -161,6 +162,22 @@ TEST(Choice, TakesTheCheapestAtEachSize) {
   EXPECT_EQ(algorithm(s), two_shot);
   s.bytes = 8;
   EXPECT_EQ(algorithm(s), one_shot);
+}
+
+TEST(Choice, CountsOnBothKindsOfBuffersWhereNothingIsSaid) {
+  const Costs costs = costs_of({
+      {{Collective::all_gather, direct, Path::staged}, line(0, 4)},
+      {{Collective::all_gather, direct, Path::direct}, line(0, 1)},
+      {{Collective::all_gather, ring, Path::staged}, line(1000, 2.25F)},
+  });
+  Situation s = situation(2000, Collective::all_gather);  // staged 8000, direct 2000; a ring 5500
+  EXPECT_EQ(choose(s, costs).algorithm, ring);
+  s.registered = true;
+  EXPECT_EQ(choose(s, costs).algorithm, direct);
+  s.registered = std::nullopt;  // 5000
+  EXPECT_EQ(choose(s, costs).algorithm, direct);
+  s.bytes = 8000;  // 20'000; 19'000
+  EXPECT_EQ(choose(s, costs).algorithm, ring);
 }
 
 TEST(Choice, IsAmongTheDeterministicOnes) {

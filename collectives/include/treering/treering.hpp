@@ -138,9 +138,9 @@ struct Options {
   std::optional<WireType> wire = {};        ///< used wherever data is moved
   /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
   bool deterministic = false;
-  /// The buffers of most calls are a Buffer's, or registered, on all ranks: then the algorithms that are fastest for
-  /// those are chosen. Only speed depends on it.
-  bool registered = false;
+  /// Whether the buffers of most calls are a Buffer's, or registered, on all ranks: then the algorithms that are fastest
+  /// for that are chosen. Nothing: both are counted on. Only speed depends on it.
+  std::optional<bool> registered = {};
 };
 
 /// How one call is made.
