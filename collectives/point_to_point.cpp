@@ -101,7 +101,7 @@ void Parcel::fill(const Membership& seat, std::span<const Transfer> transfers,
                                   .channels = 1,
                                   .all_channels = false,
                                   .shape = seat.mailbox().freight},
-                                 forced);
+                                 seat.costs(), {.algorithm = forced});
     new (operation++)
         Operation{.data = static_cast<std::byte*>(t.data),
                   .bytes = bytes,

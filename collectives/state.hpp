@@ -49,6 +49,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   /// The arguments need not have been checked.
   void call(const Arguments& wanted, const CallOptions& how);
+  Forced forced(Collective, std::size_t bytes, const CallOptions& how) const;
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
   /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.

@@ -29,10 +29,11 @@ struct Options {
   std::optional<Algorithm> algorithm;
   std::optional<WireType> wire;
   bool deterministic = false;
-  bool registered = true;  ///< buffers of Treering's allocator, not plain memory
-  bool rewrite = false;    ///< inputs are written anew before each timed iteration
-  bool pin = true;         ///< each rank stays on its share of the cores
-  std::string json;        ///< file to write; empty: none
+  bool registered = true;       ///< buffers of Treering's allocator, not plain memory
+  bool rewrite = false;         ///< inputs are written anew before each timed iteration
+  bool pin = true;              ///< each rank stays on its share of the cores
+  bool forced_choices = false;  ///< compare Treering's choice with all others
+  std::string json;             ///< file to write; empty: none
 
   /// True if every collective is asked for; then a forced algorithm or wire counts wherever it exists.
   bool all() const { return collectives.size() > 1; }
@@ -45,7 +46,7 @@ struct Arguments {
   int ranks = 2, iterations = 20, warmups = 5, calls_per_iteration = 1, checks = 1;
   int registered = 1, rewrite = 0, deterministic = 0;
   std::optional<int> pin;
-  bool threads = false, procs = false;
+  bool threads = false, procs = false, forced_choices = false;
   std::string worker;  ///< hidden: this process is a rank; see workers.hpp
 };
 

@@ -483,6 +483,9 @@ INSTANTIATE_TEST_SUITE_P(
     Variables, BadEnvironment,
     testing::Values(BadVariable{"TREERING_DEVICE", "tpu", "`host`"},
                     BadVariable{"TREERING_ALGORITHM", "magic", "`ring`"},
+                    BadVariable{
+                        "TREERING_CHOICE", "all_reduce:magic",
+                        "'magic' at letter 12 of the choice: valid for all_reduce: two_shot"},
                     BadVariable{"TREERING_INBOX", "12 parsecs", "a size from 4K"},
                     BadVariable{"TREERING_INBOX", "1K", "a size from 4K"},
                     BadVariable{"TREERING_SLOT", "-1", "a size"},
@@ -531,6 +534,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Difference{"TREERING_SLOT", "4K", "TREERING_SLOT = 4096"},
                     Difference{"TREERING_BLOCKS", "3", "TREERING_BLOCKS"},
                     Difference{"TREERING_ALGORITHM", "ring", "TREERING_ALGORITHM"},
+                    Difference{"TREERING_CHOICE", "all_reduce:ring", "TREERING_CHOICE"},
                     Difference{"TREERING_DETERMINISTIC", "1", "TREERING_DETERMINISTIC"}),
     [](const auto& tested) { return std::string(tested.param.variable); });
 

@@ -138,6 +138,9 @@ struct Options {
   std::optional<WireType> wire = {};        ///< used wherever data is moved
   /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
   bool deterministic = false;
+  /// Whether the buffers of most calls are a Buffer's, or registered, on all ranks: then the algorithms that are fastest
+  /// for that are chosen. Nothing: both are counted on. Only speed depends on it.
+  std::optional<bool> registered = {};
 };
 
 /// How one call is made.
@@ -148,6 +151,10 @@ struct CallOptions {
   /// Must be the same on all ranks; Error{unsupported} for a barrier over LL. Over LL buffers are never accessed
   /// directly. Messages have lanes of their own, which this does not change.
   std::optional<WireType> wire = {};
+  /// What is forced at which sizes, as in TREERING_CHOICE: "all_reduce:0-64K=one_shot,64K-=two_shot". Must be the same
+  /// on all ranks; read at each call, which costs some time. Error{invalid_argument} names the place in it that is not
+  /// understood.
+  std::string_view choice = {};
   /// For premul_sum: what this rank's input is multiplied by; need not be the same on all ranks.
   double scale = 1;
 };
