@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,10 +77,15 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void follow_latest(Queue& queue, const Launch& launch);
   void record(Queue& queue, const Launch& launch, std::shared_ptr<Parcel> parcel);
 
-  /// The next group of these ranks, in this order.
-  Origin group_of(const std::vector<int>& ranks);
-  /// It has been made.
-  void count_group(const std::vector<int>& ranks);
+  /// The groups of the same members in the same order, which are made one after the other.
+  struct Series {
+    std::mutex turn;  ///< held while one is made
+    /// How many were. Where a member does not come, all members try again with the same number.
+    std::atomic<int> made{0};
+  };
+  Series& series_of(const std::vector<int>& ranks);
+  /// The next group of these ranks.
+  Origin group_of(const std::vector<int>& ranks, const Series&) const;
 
   std::shared_ptr<Membership> seat;
   const Origin origin;
@@ -92,7 +98,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Algorithm algorithm{};  ///< of the latest call
   WireType wire{};
   int blocks = 0;
-  std::map<std::vector<int>, int> groups;  ///< how many were made of these members
+  std::map<std::vector<int>, Series> groups;  ///< by members
+  std::mutex splitting;                       ///< held by split()
 };
 
 }  // namespace treering

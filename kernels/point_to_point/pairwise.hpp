@@ -295,9 +295,10 @@ class Pairwise {
 
   // ---- when it goes wrong
 
-  /// In a wait that drags on: at the abort word, and for peers that are gone.
+  /// In a wait that drags on: at the abort word, and for peers that are gone. Unless another call of this
+  /// rank is busy: then the next time.
   TREERING_DEVICE void look_around() {
-    group_.enter(office_.turnstile);
+    if (!group_.try_enter(office_.turnstile)) return;
     if (!finished() && !broken()) {
       const int gone = lookout_.surely_gone();
       if (load_relaxed(view_.abort->value) != 0)

@@ -254,11 +254,13 @@ class Communicator {
   /// negative color is in none. All ranks call this, like a blocking collective, and those of one
   /// color then join their group. Groups are communicators of their own: they may overlap, nest,
   /// outlive this one, and be used at the same time. Those of the same members must be made in the
-  /// same order on all of these, and on a GPU while no call of theirs is running.
+  /// same order on all of these, and on a GPU while no call of theirs is running; threads that make
+  /// them at once take turns. Throws Error{timeout} with the members, as ranks of this communicator,
+  /// that did not join.
   std::optional<Communicator> split(int color, int key) const;
   /// The group of these ranks, in this order. They alone call it, all with the same list. Throws
   /// Error{invalid_argument} before anything is sent: a rank that there is not, is there twice, or
-  /// this one missing.
+  /// this one missing. Otherwise like split().
   Communicator subset(std::span<const int> ranks) const;
   /// split() for one thread that has all ranks, from create_local() or this: colors[r], keys[r] and
   /// element r of the result belong to rank r. Local.
