@@ -29,6 +29,7 @@ struct Settings {
   int blocks;        ///< 0: by plan
   std::optional<Algorithm> algorithm;
   std::optional<WireType> wire;
+  std::string choice;  ///< what is forced of choices: plan/choice_rules.hpp reads it
   bool deterministic;
   std::chrono::milliseconds start_timeout;
   std::optional<int> rank, size;  ///< of a job that was started by hand

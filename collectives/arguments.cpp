@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "collectives/refusal.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/error.hpp"
 
@@ -67,8 +68,7 @@ class Checker {
   Checker(const Arguments& args, int rank, int size) : args_(args), rank_(rank), size_(size) {}
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} on rank {}: {}", name(args_.collective), rank_, why), {rank_});
+    throw refusal(name(args_.collective), rank_, why);
   }
 
   void values() const {

@@ -47,26 +47,35 @@ int Communicator::size() const noexcept { return state_->seat->size(); }
 int Communicator::local_rank() const noexcept { return state_->seat->local_rank(); }
 int Communicator::local_size() const noexcept { return state_->seat->local_size(); }
 
+/// First counts what the call forces, then its text, then TREERING_CHOICE. What is meant for many collectives comes
+/// last, and counts where it can.
+Forced Communicator::State::forced(Collective collective, std::size_t bytes,
+                                   const CallOptions& how) const {
+  Forced preferred{.algorithm = seat->algorithm(), .wire = seat->wire()};
+  const auto all = algorithms_of(collective);
+  if (preferred.algorithm && std::ranges::find(all, *preferred.algorithm) == all.end())
+    preferred.algorithm = std::nullopt;
+  if (preferred.wire && !has_wire(collective, *preferred.wire)) preferred.wire = std::nullopt;
+  Forced forced{.algorithm = how.algorithm, .wire = how.wire};
+  if (!how.choice.empty())
+    forced = forced.or_else(ChoiceRules::parse(how.choice).find(collective, bytes));
+  return forced.or_else(seat->rules().find(collective, bytes)).or_else(preferred);
+}
+
 /// How a call will be done; the parts are still missing.
 Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) const {
-  std::optional<Algorithm> forced = how.algorithm;
-  if (!forced && seat->algorithm()) {  // a communicator's preference counts where it can
-    const auto valid = algorithms_of(args.collective);
-    if (std::ranges::find(valid, *seat->algorithm()) != valid.end()) forced = seat->algorithm();
-  }
-  std::optional<WireType> wire = how.wire;
-  if (!wire && seat->wire() && has_wire(args.collective, *seat->wire())) wire = seat->wire();
-  const Choice choice =
-      choose({.collective = args.collective,
-              .bytes = bytes_to_plan_by(args, seat->size()),
-              .element_bytes = size_of(args.type),
-              .size = seat->size(),
-              .channels = seat->channels(),
-              .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
-              .deterministic = seat->deterministic(),
-              .gpu = seat->device().execution() == Execution::cuda,
-              .shape = seat->shape()},
-             forced, wire);
+  const std::size_t bytes = bytes_to_plan_by(args, seat->size());
+  const Choice choice = choose(
+      {.collective = args.collective,
+       .bytes = bytes,
+       .element_bytes = size_of(args.type),
+       .size = seat->size(),
+       .channels = seat->channels(),
+       .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
+       .deterministic = seat->deterministic(),
+       .registered = args.op == ReduceOp::premul_sum ? std::optional(false) : seat->registered(),
+       .shape = seat->shape()},
+      seat->costs(), forced(args.collective, bytes, how));
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
   launch.args.call = {.collective = args.collective,
                       .type = args.type,
@@ -85,6 +94,7 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   }
   if (args.op == ReduceOp::premul_sum) launch.args.scale = scale_bits(args.type, how.scale);
   launch.args.streaming = choice.streaming;
+  launch.args.streaming_slots = choice.streaming_slots;
   return launch;
 }
 
@@ -144,23 +154,17 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
     launch.args.call.splits = hash_of(in ? args.input_parts : args.output_parts);
 }
 
-/// Sees to the memory that the call's messages need.
-void Communicator::State::back_wires(const Descriptor& call) {
-  try {
-    for_each_neighbour(call.collective, call.algorithm, seat->rank(), seat->size(), call.root,
-                       [&](int peer) { seat->back(peer, call.wire); });
-  } catch (const Error&) {
-    guard->abort();  // the others will wait for this rank
-    throw;
-  }
-}
-
 void Communicator::State::call(const Arguments& wanted, const CallOptions& how) {
   const Arguments args = check_arguments(wanted, seat->rank(), seat->size());
-  Launch launch = plan(args, how);
+  const char* const text = name(args.collective);
+  Launch launch = refusing(text, seat->rank(), [&] { return plan(args, how); });
   const std::lock_guard lock(mutex);
   guard->check();
-  back_wires(launch.args.call);
+  const Descriptor& planned = launch.args.call;
+  back_wires(text, [&] {
+    for_each_neighbour(planned.collective, planned.algorithm, seat->rank(), seat->size(),
+                       planned.root, [&](int peer) { seat->back(peer, planned.wire); });
+  });
   add_parts(args, launch);
   launch.args.hash = hash(launch.args.call);
   algorithm = launch.args.call.algorithm;

@@ -26,6 +26,8 @@ void require_same(const Agreement& first, const Agreement& theirs, int rank) {
        theirs.channels);
   same("the deterministic option (TREERING_DETERMINISTIC)", first.deterministic,
        theirs.deterministic);
+  same("the registered option", first.registered, theirs.registered);
+  same("TREERING_CHOICE (a hash of it)", first.choice, theirs.choice);
   const auto algorithm = [](int a) { return a < 0 ? "auto" : name(static_cast<Algorithm>(a)); };
   same("the algorithm option (TREERING_ALGORITHM)", std::string_view(algorithm(first.algorithm)),
        std::string_view(algorithm(theirs.algorithm)));

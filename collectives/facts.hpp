@@ -19,6 +19,8 @@ struct Agreement {
   std::int32_t algorithm;  ///< -1: automatic
   std::int32_t wire;       ///< -1: automatic
   bool deterministic;
+  std::int32_t registered;  ///< -1: not said
+  std::uint64_t choice;     ///< a hash of TREERING_CHOICE
 };
 
 /// Throws Error{mismatch} that names rank and setting, if `theirs`, of that rank, differs from rank 0's.

@@ -13,7 +13,10 @@
 #include <map>
 #include <utility>
 
+#include "base/rank_list.hpp"
+#include "base/settings.hpp"
 #include "collectives/state.hpp"
+#include "transport/rendezvous/deadline.hpp"
 
 namespace treering {
 namespace {
@@ -31,6 +34,17 @@ std::map<int, std::vector<int>> members_by_color(std::span<const Wish> wishes) {
     std::ranges::stable_sort(ranks, {},
                              [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
   return members;
+}
+
+/// `missing`: members, by their place among them.
+Error not_all_came(const std::vector<int>& members, std::vector<int> missing, int rank) {
+  for (int& member : missing) member = members[static_cast<std::size_t>(member)];
+  return Error(ErrorCode::timeout,
+               fmt::format("the group of ranks {} on rank {}: waited {} for {}; all members must "
+                           "make it, by split or by subset with the same list in the same order",
+                           fmt::join(members, ", "), rank, in_words(settings().start_timeout),
+                           rank_list(missing)),
+               missing);
 }
 
 void check_subset(std::span<const int> ranks, int rank, int size) {
@@ -53,21 +67,20 @@ void check_subset(std::span<const int> ranks, int rank, int size) {
 
 }  // namespace
 
-Communicator::Origin Communicator::State::group_of(const std::vector<int>& ranks) {
+Communicator::State::Series& Communicator::State::series_of(const std::vector<int>& ranks) {
   const std::lock_guard lock(mutex);
+  return groups[ranks];
+}
+
+Communicator::Origin Communicator::State::group_of(const std::vector<int>& ranks,
+                                                   const Series& series) const {
   Origin group{UniqueId::derive(fmt::format("{}, group {} of ranks {}", origin.id.text(),
-                                            groups[ranks], fmt::join(ranks, ", "))),
+                                            series.made.load(), fmt::join(ranks, ", "))),
                {},
                origin.options};
   for (const int r : ranks)
     group.global_ranks.push_back(origin.global_ranks[static_cast<std::size_t>(r)]);
   return group;
-}
-
-/// Only then: where a member did not come, all members try again with the same number.
-void Communicator::State::count_group(const std::vector<int>& ranks) {
-  const std::lock_guard lock(mutex);
-  ++groups[ranks];
 }
 
 int Communicator::global_rank() const noexcept {
@@ -88,14 +101,22 @@ Communicator Communicator::subset(std::span<const int> ranks) const {
   check();
   const std::vector<int> members(ranks.begin(), ranks.end());
   const auto place = std::ranges::find(members, rank()) - members.begin();
-  Communicator group =
-      join(state_->seat->device(), state_->group_of(members), static_cast<int>(place),
-           [this] { check(); });  // whoever will not come since the parent is broken
-  state_->count_group(members);
-  return group;
+  State::Series& series = state_->series_of(members);
+  const std::lock_guard turn(series.turn);
+  try {
+    Communicator group =
+        join(state_->seat->device(), state_->group_of(members, series), static_cast<int>(place),
+             [this] { check(); });  // whoever will not come since the parent is broken
+    ++series.made;
+    return group;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    throw not_all_came(members, error.ranks(), rank());
+  }
 }
 
 std::optional<Communicator> Communicator::split(int color, int key) const {
+  const std::lock_guard turn(state_->splitting);
   std::vector<Wish> wishes(static_cast<std::size_t>(size()));
   const Wish mine{color, key};
   {
@@ -135,10 +156,12 @@ std::vector<std::optional<Communicator>> Communicator::split_local(std::span<Com
   std::vector<std::optional<Communicator>> groups(n);
   for (const auto& [color, members] : members_by_color(wishes)) {
     const auto state = [&](int r) { return ranks[static_cast<std::size_t>(r)].state_; };
-    std::vector<Communicator> group = join_local(state(members[0])->group_of(members));
+    State::Series& first = state(members[0])->series_of(members);
+    const std::lock_guard turn(first.turn);
+    std::vector<Communicator> group = join_local(state(members[0])->group_of(members, first));
     for (std::size_t i = 0; i < members.size(); ++i) {
       groups[static_cast<std::size_t>(members[i])] = std::move(group[i]);
-      state(members[i])->count_group(members);
+      ++state(members[i])->series_of(members).made;
     }
   }
   return groups;

@@ -26,6 +26,14 @@ struct LaunchGroup::State {
     return collecting;
   }
 
+  static bool waits_for_ever_behind(const Member& other, const Member& member) {
+    const auto is_collective = [](const Member& m) {
+      return m.launch.args.call.collective != Collective::point_to_point;
+    };
+    return other.queue == member.queue && is_collective(other) && is_collective(member) &&
+           other.caller->origin.id.bytes() == member.caller->origin.id.bytes();
+  }
+
   void add(Member member) {
     if (std::ranges::find(members, member.caller, &Member::caller) != members.end())
       throw Error(
@@ -33,6 +41,14 @@ struct LaunchGroup::State {
           fmt::format("rank {} has a call in this LaunchGroup already; launch that one first",
                       member.caller->seat->rank()),
           {member.caller->seat->rank()});
+    for (const Member& other : members)
+      if (waits_for_ever_behind(other, member))
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("ranks {} and {} of one communicator are on the same stream in "
+                                "this LaunchGroup, where one would wait for the other to end; "
+                                "give each rank a stream of its own",
+                                other.caller->seat->rank(), member.caller->seat->rank()),
+                    {member.caller->seat->rank()});
     members.push_back(std::move(member));
   }
 };

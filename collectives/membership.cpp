@@ -18,7 +18,7 @@
 namespace treering {
 namespace {
 
-constexpr std::uint32_t wire_version = 2;
+constexpr std::uint32_t wire_version = 3;
 
 // Regions that references name. 0 means "not registered".
 constexpr std::uint64_t arena_region = 1;    // an offset in the peer process's arena
@@ -31,6 +31,14 @@ Reference make_reference(std::uint64_t region, std::uint64_t offset) {
 /// Polls before a wait yields its core: a wait is short if every rank has a core of its own.
 std::uint32_t spins_for(int ranks) {
   return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? 4096 : 128;
+}
+
+ChoiceRules forced_choices(const Settings& wanted) try {
+  return ChoiceRules::parse(wanted.choice);
+} catch (const Error& error) {
+  throw Error(ErrorCode::invalid_setting,
+              fmt::format("The environment variable TREERING_CHOICE={} is not understood: {}",
+                          wanted.choice, error.what()));
 }
 
 /// Where the arrays that follow the view lie in one allocation.
@@ -82,9 +90,11 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
     : Membership(device, rank, size) {
   algorithm_ = options.algorithm;
   wire_ = options.wire;
+  registered_buffers_ = options.registered;
   const Settings& wanted = settings();
   if (!algorithm_) algorithm_ = wanted.algorithm;
   if (!wire_) wire_ = wanted.wire;
+  rules_ = forced_choices(wanted);
   const int channels = device.blocks(wanted.blocks, size);
   agreement_ = {.version = wire_version,
                 .execution = device.execution(),
@@ -95,7 +105,9 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
                 .slot = wanted.slot,
                 .algorithm = algorithm_ ? static_cast<int>(*algorithm_) : -1,
                 .wire = wire_ ? static_cast<int>(*wire_) : -1,
-                .deterministic = options.deterministic || wanted.deterministic};
+                .deterministic = options.deterministic || wanted.deterministic,
+                .registered = options.registered ? static_cast<int>(*options.registered) : -1,
+                .choice = std::hash<std::string>{}(wanted.choice)};
   layout_ = {shape_wires(wanted.inbox, size, channels, wanted.slot), static_cast<std::size_t>(size),
              static_cast<std::size_t>(channels)};
   mailbox_ = {shape_mail(wanted.inbox, size), shape_freight(wanted.inbox, size, wanted.slot),

@@ -21,6 +21,8 @@
 #include "collectives/guard.hpp"
 #include "collectives/memory_runs.hpp"
 #include "kernels/exec/device.hpp"
+#include "plan/choice_rules.hpp"
+#include "plan/costs.hpp"
 #include "plan/inbox.hpp"
 #include "plan/mailbox.hpp"
 #include "transport/mapped/peers.hpp"
@@ -78,6 +80,13 @@ class Membership {
   std::optional<Algorithm> algorithm() const { return algorithm_; }
   std::optional<WireType> wire() const { return wire_; }
   bool deterministic() const { return agreement_.deterministic; }
+  /// What the ranks say of their buffers.
+  std::optional<bool> registered() const { return registered_buffers_; }
+  /// What choices are made by: rank 0's, set before the first call.
+  const Costs& costs() const { return costs_; }
+  void use(const Costs& costs) { costs_ = costs; }
+  /// What TREERING_CHOICE forces.
+  const ChoiceRules& rules() const { return rules_; }
 
   /// This rank's edges as kernels see them, on devices whose memory the host can reach:
   /// [channel][peer].
@@ -142,6 +151,9 @@ class Membership {
   int local_rank_ = 0, local_size_ = 0;
   std::optional<Algorithm> algorithm_;
   std::optional<WireType> wire_;
+  std::optional<bool> registered_buffers_;
+  ChoiceRules rules_;
+  Costs costs_{};
   ProcessIdentity process_ = this_process();
   Agreement agreement_{};
   InboxLayout layout_{};

@@ -46,8 +46,7 @@ void back(Membership& seat, const Transfer& t) {
 
 void check_transfer(const Transfer& t, int rank, int size) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} on rank {}: {}", t.sends ? "send" : "receive", rank, why), {rank});
+    throw refusal(t.sends ? "send" : "receive", rank, why);
   };
   const bool anyone = !t.sends && t.peer == any_source;
   if (!anyone && (t.peer < 0 || t.peer >= size))
@@ -102,7 +101,7 @@ void Parcel::fill(const Membership& seat, std::span<const Transfer> transfers,
                                   .channels = 1,
                                   .all_channels = false,
                                   .shape = seat.mailbox().freight},
-                                 forced);
+                                 seat.costs(), {.algorithm = forced});
     new (operation++)
         Operation{.data = static_cast<std::byte*>(t.data),
                   .bytes = bytes,
@@ -184,14 +183,11 @@ void Communicator::State::exchange(std::span<const Transfer> transfers, const Ca
   if (transfers.empty()) return;
 
   const std::shared_ptr<Parcel> parcel = post_room.take(transfers.size());
-  parcel->fill(*seat, transfers, how.algorithm);
+  refusing("exchange", seat->rank(), [&] { parcel->fill(*seat, transfers, how.algorithm); });
   launch.args.output = reinterpret_cast<std::byte*>(parcel->batch());
-  try {
+  back_wires("exchange", [&] {
     for (const Transfer& t : transfers) back(*seat, t);
-  } catch (const Error&) {
-    guard->abort();  // the others will wait for this rank
-    throw;
-  }
+  });
   if (how.stream != nullptr) return enqueue(launch, *how.stream, parcel);
   run(launch);
   parcel->deliver();

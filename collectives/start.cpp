@@ -10,6 +10,7 @@
 
 #include "base/settings.hpp"
 #include "collectives/access.hpp"
+#include "collectives/costs_file.hpp"
 #include "collectives/state.hpp"
 #include "collectives/verify.hpp"
 #include "kernels/exec/host/arena.hpp"
@@ -74,6 +75,16 @@ bool first_of_process(std::span<const Facts> facts, int rank) {
   return first - facts.begin() == rank;
 }
 
+/// Rank 0's, so that all choose alike.
+Costs agree_on_costs(Exchange& exchange, const Membership& seat) {
+  Costs costs{};
+  if (seat.rank() == 0) costs = find_costs(seat.device().execution(), seat.size());
+  const auto mine = std::as_bytes(std::span(&costs, seat.rank() == 0 ? 1U : 0U));
+  const auto all = exchange.all_gather(mine);
+  std::memcpy(&costs, all[0].data(), sizeof costs);
+  return costs;
+}
+
 void connect(Membership& seat, Exchange& exchange) {
   const std::vector<Facts> facts = gather_facts(exchange, seat.facts());
   const bool one_process = std::ranges::all_of(
@@ -85,6 +96,7 @@ void connect(Membership& seat, Exchange& exchange) {
   }
   seat.map(facts, std::move(arenas));
   if (!one_process) verify(seat, exchange);
+  seat.use(agree_on_costs(exchange, seat));
   seat.connect(facts);
 }
 
@@ -115,8 +127,10 @@ std::vector<Communicator> Communicator::join_local(const Origin& origin) {
     facts.push_back(seats.back()->facts());
   }
   std::vector<Communicator> all;
+  const Costs costs = find_costs(device().execution(), origin.size());
   for (auto& seat : seats) {
     seat->map(facts, {});
+    seat->use(costs);
     seat->connect(facts);
     all.push_back(Communicator(std::make_shared<State>(seat, origin)));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "collectives/membership.hpp"
 #include "collectives/part_tables.hpp"
 #include "collectives/point_to_point.hpp"
+#include "collectives/refusal.hpp"
 #include "kernels/exec/device.hpp"
 #include "treering/error.hpp"
 #include "treering/treering.hpp"
@@ -48,9 +50,19 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
 
   /// The arguments need not have been checked.
   void call(const Arguments& wanted, const CallOptions& how);
+  Forced forced(Collective, std::size_t bytes, const CallOptions& how) const;
   Launch plan(const Arguments& args, const CallOptions& how) const;
   void add_parts(const Arguments& args, Launch& launch);
-  void back_wires(const Descriptor& call);
+  /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.
+  template <class Back>
+  void back_wires(const char* call, Back back) {
+    try {
+      refusing(call, seat->rank(), back);
+    } catch (const Error&) {
+      guard->abort();
+      throw;
+    }
+  }
   void exchange(std::span<const Transfer> transfers, const CallOptions& how);
   void run(const Launch& launch);
   void enqueue(const Launch& launch, Stream& stream, std::shared_ptr<Parcel> parcel = nullptr);
@@ -65,10 +77,15 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void follow_latest(Queue& queue, const Launch& launch);
   void record(Queue& queue, const Launch& launch, std::shared_ptr<Parcel> parcel);
 
-  /// The next group of these ranks, in this order.
-  Origin group_of(const std::vector<int>& ranks);
-  /// It has been made.
-  void count_group(const std::vector<int>& ranks);
+  /// The groups of the same members in the same order, which are made one after the other.
+  struct Series {
+    std::mutex turn;  ///< held while one is made
+    /// How many were. Where a member does not come, all members try again with the same number.
+    std::atomic<int> made{0};
+  };
+  Series& series_of(const std::vector<int>& ranks);
+  /// The next group of these ranks.
+  Origin group_of(const std::vector<int>& ranks, const Series&) const;
 
   std::shared_ptr<Membership> seat;
   const Origin origin;
@@ -81,7 +98,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Algorithm algorithm{};  ///< of the latest call
   WireType wire{};
   int blocks = 0;
-  std::map<std::vector<int>, int> groups;  ///< how many were made of these members
+  std::map<std::vector<int>, Series> groups;  ///< by members
+  std::mutex splitting;                       ///< held by split()
 };
 
 }  // namespace treering

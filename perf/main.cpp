@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "perf/bench/command.hpp"
+#include "perf/tune/command.hpp"
 #include "treering/error.hpp"
 
 namespace {
@@ -36,12 +37,17 @@ int main(int argc, char** argv) try {
   CLI::App* perf =
       app.add_subcommand("perf", "Time collectives among ranks of this machine, and check them.");
   treering::perf::declare(*perf, perf_arguments);
+  treering::perf::TuneArguments tune_arguments;
+  CLI::App* tune =
+      app.add_subcommand("tune", "Measure by what Treering chooses algorithms on this machine.");
+  treering::perf::declare(*tune, tune_arguments);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (tune->parsed()) return treering::perf::run(tune_arguments, argv[0]);
   return treering::perf::run(perf_arguments, {argv, argv + argc});
 } catch (const treering::Error& error) {
   fmt::print(stderr, "treering: {}\n", error.what());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "plan/chunks.hpp"
 #include "plan/ll_slots.hpp"
@@ -19,40 +20,6 @@ constexpr std::array rooted{Algorithm::direct, Algorithm::tree, Algorithm::ring}
 constexpr std::array direct_only{Algorithm::direct};
 constexpr std::array dissemination_only{Algorithm::dissemination};
 constexpr std::array pairwise_only{Algorithm::pairwise};
-
-/// One-shot sends n-1 times the array, two-shot waits once more: they meet about here, per peer.
-constexpr std::size_t one_shot_bytes = 64 * 1024;
-/// A root that serves more peers than this by itself keeps them waiting.
-constexpr int most_direct_peers = 4;
-/// A block is worth its hand-shakes from here on.
-constexpr std::size_t bytes_per_block = 256 * 1024;
-/// Results beyond the caches' share are better stored past them.
-constexpr std::size_t streaming_bytes = 4 * 1024 * 1024;
-
-/// On a GPU LL saves two trips to memory a message, and costs twice the bytes: not measured yet, so about where
-/// others change over.
-constexpr std::size_t gpu_ll_bytes = 32 * 1024;
-
-Algorithm automatic(const Situation& s) {
-  const std::size_t peers = static_cast<std::size_t>(std::max(s.size - 1, 1));
-  const bool small = s.bytes <= one_shot_bytes / peers;
-  switch (s.collective) {
-    case Collective::all_reduce:
-      return s.size == 1 || small ? Algorithm::one_shot : Algorithm::two_shot;
-    case Collective::broadcast:
-    case Collective::reduce:
-      return s.size - 1 <= most_direct_peers || small || s.deterministic ? Algorithm::direct
-                                                                         : Algorithm::tree;
-    default:
-      return algorithms_of(s.collective).front();
-  }
-}
-
-WireType automatic_wire(const Situation& s) {
-  const bool good = s.gpu && has_wire(s.collective, WireType::ll) &&
-                    !has_secret_sizes(s.collective) && s.bytes <= gpu_ll_bytes;
-  return good ? WireType::ll : WireType::simple;
-}
 
 bool usable(const Situation& s, Algorithm algorithm) {
   return !s.deterministic || folds_at_once(s.collective, algorithm);
@@ -107,21 +74,84 @@ bool folds_at_once(Collective collective, Algorithm algorithm) noexcept {
   return !reduces(collective) || (algorithm != Algorithm::ring && algorithm != Algorithm::tree);
 }
 
-Choice choose(const Situation& s, std::optional<Algorithm> forced, std::optional<WireType> wire) {
-  if (forced) require(s, *forced);
-  if (wire) require(s, *wire);
-  Choice choice{};
-  // A rank alone has no neighbour to hear from; the direct algorithms then just copy.
-  choice.algorithm = forced && s.size > 1 ? *forced : automatic(s);
-  choice.wire = wire.value_or(automatic_wire(s));
-  const bool ll = choice.wire == WireType::ll;
-  const std::size_t fits = (ll ? ll_capacity(s.shape) : s.shape.slot_bytes) / s.element_bytes;
-  choice.chunk = fits >= cut_grain ? fits / cut_grain * cut_grain : fits;
-  const std::size_t worth = std::max<std::size_t>(s.bytes / bytes_per_block, 1);
-  const auto channels = static_cast<std::size_t>(s.channels);
-  choice.blocks = static_cast<int>(s.all_channels ? channels : std::min(worth, channels));
-  choice.streaming = s.bytes >= streaming_bytes;
-  return choice;
+namespace {
+
+/// Where nothing is known of the others' sizes, LL is no good.
+bool may_use(const Situation& s, const Forced& forced, const Way& way) {
+  const WireType wire = way.path == Path::ll ? WireType::ll : WireType::simple;
+  if (!usable(s, way.algorithm)) return false;
+  if (forced.algorithm && way.algorithm != *forced.algorithm) return false;
+  if (forced.wire) return wire == *forced.wire;
+  return wire == WireType::simple || !has_secret_sizes(s.collective);
+}
+
+/// A way whose buffers are registered is the one before the same that is staged. Where it is not known what they are, the
+/// mean of both counts; rings and trees are always staged.
+double expected_time(const Situation& s, const Costs& costs, std::size_t i, const Position& at) {
+  constexpr double never = std::numeric_limits<double>::infinity();
+  const double time = time_at(costs.of[i], at);
+  if (ways[i].path == Path::direct) return s.registered.value_or(false) ? time : never;
+  const bool can_be_direct =
+      i > 0 && ways[i - 1] == Way{ways[i].collective, ways[i].algorithm, Path::direct};
+  if (ways[i].path == Path::ll || !can_be_direct) return time;
+  if (s.registered) return *s.registered ? never : time;
+  return (time_at(costs.of[i - 1], at) + time) / 2;
+}
+
+Way cheapest(const Situation& s, const Costs& costs, const Forced& forced) {
+  static constexpr auto ranges = [] {
+    std::array<WayRange, collectives + 1> all{};
+    for (std::size_t c = 0; c < all.size(); ++c) all[c] = ways_of(static_cast<Collective>(c));
+    return all;
+  }();
+  // Barriers and messages have one way each.
+  Way best{s.collective, algorithms_of(s.collective).front(), Path::staged};
+  double least = std::numeric_limits<double>::infinity();
+  const Position position = position_of(s.bytes);
+  const WayRange range = ranges[static_cast<std::size_t>(s.collective)];
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    if (!may_use(s, forced, ways[i])) continue;
+    const double time = expected_time(s, costs, i, position);
+    if (time < least) best = ways[i], least = time;
+  }
+  return best;
+}
+
+/// A rank alone has no neighbour to hear from, and nobody to share the work with.
+Way alone(const Situation& s, const Forced& forced) {
+  const auto all = algorithms_of(s.collective);
+  const bool ll = forced.wire == WireType::ll;
+  return {s.collective, s.collective == Collective::all_reduce ? Algorithm::one_shot : all.front(),
+          ll ? Path::ll : Path::staged};
+}
+
+/// Elements of a message.
+std::size_t chunk_of(const Situation& s, bool ll, std::size_t wanted_bytes) {
+  const std::size_t room = ll ? ll_capacity(s.shape) : s.shape.slot_bytes;
+  const std::size_t fits = std::max(std::min(room, wanted_bytes) / s.element_bytes, std::size_t{1});
+  return fits >= cut_grain ? fits / cut_grain * cut_grain : fits;
+}
+
+int blocks_of(const Situation& s, const Costs& costs) {
+  if (s.all_channels) return s.channels;
+  const std::size_t worth = std::max<std::size_t>(s.bytes / costs.block_bytes, 1);
+  return static_cast<int>(std::min(worth, static_cast<std::size_t>(s.channels)));
+}
+
+}  // namespace
+
+Choice choose(const Situation& s, const Costs& costs, const Forced& forced) {
+  if (forced.algorithm) require(s, *forced.algorithm);
+  if (forced.wire) require(s, *forced.wire);
+  const Way way = s.size > 1 ? cheapest(s, costs, forced) : alone(s, forced);
+  const bool ll = way.path == Path::ll;
+  return {
+      .algorithm = way.algorithm,
+      .wire = ll ? WireType::ll : WireType::simple,
+      .chunk = chunk_of(s, ll, forced.chunk.value_or(costs.chunk_bytes)),
+      .blocks = blocks_of(s, costs),
+      .streaming = forced.streaming.value_or(s.bytes >= costs.streaming_bytes),
+      .streaming_slots = forced.streaming_slots.value_or(s.bytes >= costs.slot_streaming_bytes)};
 }
 
 }  // namespace treering

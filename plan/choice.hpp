@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "plan/choice_rules.hpp"
+#include "plan/costs.hpp"
 #include "plan/wire_shape.hpp"
 #include "treering/types.hpp"
 
@@ -24,7 +26,9 @@ struct Situation {
   int channels;                ///< blocks that may be used
   bool all_channels;           ///< use them all, whatever the size
   bool deterministic = false;  ///< only algorithms that fold all ranks at once, in rank order
-  bool gpu = false;
+  /// What the ranks say of their buffers (Options::registered); nothing: both kinds are counted on. Whether those of a
+  /// call are registered, nobody knows of the others before it begins.
+  std::optional<bool> registered = {};
   WireShape shape;
 };
 
@@ -33,15 +37,15 @@ struct Choice {
   WireType wire;
   std::size_t chunk;  ///< elements of one message: at most a slot of that wire
   int blocks;
-  bool streaming;  ///< results bypass the caches
+  bool streaming;        ///< results bypass the caches
+  bool streaming_slots;  ///< so does what is stored in slots
 };
 
 /// Whether an algorithm adds up all ranks at once, in rank order, or does not add at all.
 bool folds_at_once(Collective, Algorithm) noexcept;
 
-/// `forced`, `wire`: used if the collective has it and it may be used; otherwise Error{unsupported}, which lists
-/// those that can be.
-Choice choose(const Situation&, std::optional<Algorithm> forced,
-              std::optional<WireType> wire = std::nullopt);
+/// The way that costs least. What is forced is used if the collective has it and it may be used; otherwise
+/// Error{unsupported}, which lists what can be.
+Choice choose(const Situation&, const Costs&, const Forced& forced = {});
 
 }  // namespace treering

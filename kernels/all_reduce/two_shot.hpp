@@ -26,14 +26,17 @@ TREERING_DEVICE void two_shot_direct(Call& call, Mesh<Call>& mesh) {
   mesh.await_released();
 }
 
+/// A round's first shot leaves before the rank waits for the second shot of the round before.
 template <class Call>
 TREERING_DEVICE void two_shot_staged(Call& call, Mesh<Call>& mesh) {
   const int n = call.size(), me = call.rank();
-  for (Rounds round = call.rounds(call.whole(), n); round.more(); round.next()) {
-    const auto chunk = [&](int rank) { return round.chunk(rank); };
-    const auto mine = [&](int /*peer*/) { return round.chunk(me); };
+  Rounds next = call.rounds(call.whole(), n);
+  const auto send_first = [&] { mesh.send([&](int rank) { return next.chunk(rank); }); };
 
-    mesh.send(chunk);  // first shot
+  send_first();
+  while (next.more()) {
+    const Rounds round = next;
+    const auto mine = [&](int /*peer*/) { return round.chunk(me); };
     if (!mesh.await_posts(mine) || !mesh.await_credits(mine)) return;
     call.fold(
         n, [&](int rank) { return mesh.contribution(rank, mine(rank)); },  //
@@ -41,7 +44,9 @@ TREERING_DEVICE void two_shot_staged(Call& call, Mesh<Call>& mesh) {
         {.own = me, .last = true});
     mesh.release(mine);
     mesh.post(mine);  // second shot
-    mesh.collect(chunk);
+    next.next();
+    if (next.more()) send_first();
+    mesh.collect([&](int rank) { return round.chunk(rank); });
   }
 }
 

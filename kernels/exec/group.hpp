@@ -51,7 +51,7 @@ inline constexpr std::size_t shared_bytes = 2048;
 
 /// A lock among launches of one rank; zeros at first.
 struct Turnstile {
-  std::uint64_t drawn, served;
+  std::uint64_t held;
 };
 
 }  // namespace treering

@@ -25,8 +25,9 @@
 #include "kernels/exec/atomics.hpp"
 #include "kernels/exec/group.hpp"
 #include "kernels/ops/fold.hpp"
+#include "kernels/point_to_point/lookout.hpp"
+#include "kernels/wire/lane_ends.hpp"
 #include "kernels/wire/view.hpp"
-#include "plan/mailbox.hpp"
 
 namespace treering {
 
@@ -170,18 +171,17 @@ class Pairwise {
   /// After a step's copy: the flags that tell of it.
   TREERING_DEVICE void conclude(const Step& step) {
     Operation& operation = *step.operation;
-    PeerLanes& lane = office_.lanes[operation.peer];
+    LaneEnds<Group> lanes = lanes_of(operation.peer);
     const Phase phase = operation.phase;
     note_progress();
     operation.moved += step.bytes;
     const bool all = operation.moved == operation.bytes;
-    if (phase == Phase::posting) post_mail(lane, operation);
-    if (phase == Phase::streaming) post_freight(lane, operation, step.bytes);
-    if (phase == Phase::arriving)
-      group_.raise(Site::freight_credit, lane.freight.from.credit->value, ++lane.freight.received);
+    if (phase == Phase::posting) lanes.post_mail(operation);
+    if (phase == Phase::streaming) lanes.post_freight(operation.number, step.bytes);
+    if (phase == Phase::arriving) lanes.release_freight();
     if (!all) return;
-    if (phase == Phase::copying) reply(lane, operation, reply_done(operation.number));
-    if (phase >= Phase::wanted) release_mail(lane, operation.number);
+    if (phase == Phase::copying) lanes.reply(operation.number, reply_done(operation.number));
+    if (phase >= Phase::wanted) lanes.release_mail(operation.number);
     finish(*step.batch, operation);
   }
 
@@ -200,49 +200,20 @@ class Pairwise {
   // ---- sending
 
   TREERING_DEVICE Step mail(Batch& batch, Operation& operation) {
-    PeerLanes& lane = office_.lanes[operation.peer];
-    if (lane.full == office_.pass) return {};
-    if (!has_room(Site::mail_credit, lane.mail, office_.mail, lane.mail_credit)) {
-      lane.full = office_.pass;
-      return {};
-    }
-    if (operation.bytes <= office_.mail.slot_bytes) {
-      const std::size_t slot = lane.mail.sent & (office_.mail.slots - 1);
-      std::byte* to = operation.bytes <= inline_bytes
-                          ? lane.mail.to.posts[slot].payload
-                          : lane.mail.to.slots + slot * office_.mail.slot_bytes;
-      return step_of(batch, operation, operation.data, to, operation.bytes);
-    }
-    post_mail(lane, operation);
+    LaneEnds<Group> lanes = lanes_of(operation.peer);
+    if (!lanes.mail_has_room()) return {};
+    if (operation.bytes <= office_.mail.slot_bytes)
+      return step_of(batch, operation, operation.data, lanes.mail_slot(operation.bytes),
+                     operation.bytes);
+    lanes.post_mail(operation);
     operation.phase = Phase::offered;
     note_progress();
     return {};
   }
 
-  /// `known`: the latest credit that was read. Read anew, it may cost a cache miss.
-  TREERING_DEVICE bool has_room(Site credit, const Edge& edge, WireShape shape,
-                                std::uint64_t& known) {
-    if (edge.sent - known < shape.slots) return true;
-    known = load_relaxed(edge.to.credit->value);
-    group_.acquire(credit, edge.to.credit->value);
-    return edge.sent - known < shape.slots;
-  }
-
-  TREERING_DEVICE void post_mail(PeerLanes& lane, Operation& operation) {
-    Post& post = lane.mail.to.posts[lane.mail.sent & (office_.mail.slots - 1)];
-    post.word = envelope_word({operation.tag, operation.type});
-    post.bytes = operation.bytes;
-    post.input = operation.reference;
-    operation.number = ++lane.mail.sent;
-    group_.raise(Site::mail, post.step, operation.number);
-  }
-
   TREERING_DEVICE Step hear_reply(Batch& batch, Operation& operation) {
-    PeerLanes& lane = office_.lanes[operation.peer];
-    const std::uint64_t& line = lane.replies[slot_of(operation)].value;
-    const std::uint64_t heard = load_relaxed(line);
-    if (heard < reply_ready(operation.number)) return {};
-    group_.acquire(Site::reply, line);
+    const std::uint64_t heard = lanes_of(operation.peer).hear_reply(operation.number);
+    if (heard == 0) return {};
     note_progress();
     if (heard >= reply_done(operation.number)) return finish(batch, operation), Step{};
     operation.phase = Phase::streaming;
@@ -250,32 +221,22 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step load_freight(Batch& batch, Operation& operation) {
-    PeerLanes& lane = office_.lanes[operation.peer];
-    if (!has_room(Site::freight_credit, lane.freight, office_.freight, lane.freight_credit))
-      return {};
-    const std::size_t slot = lane.freight.sent & (office_.freight.slots - 1);
-    return step_of(batch, operation, operation.data + operation.moved,
-                   lane.freight.to.slots + slot * office_.freight.slot_bytes, piece(operation));
-  }
-
-  TREERING_DEVICE void post_freight(PeerLanes& lane, const Operation& operation,
-                                    std::uint64_t bytes) {
-    Post& post = lane.freight.to.posts[lane.freight.sent & (office_.freight.slots - 1)];
-    post.word = operation.number;
-    post.bytes = bytes;
-    group_.raise(Site::freight, post.step, ++lane.freight.sent);
+    LaneEnds<Group> lanes = lanes_of(operation.peer);
+    if (!lanes.freight_has_room()) return {};
+    return step_of(batch, operation, operation.data + operation.moved, lanes.freight_slot(),
+                   piece(operation));
   }
 
   // ---- receiving
 
   TREERING_DEVICE Step match(Batch& batch, Operation& operation) {
     if (operation.peer != wildcard) {
-      const std::uint64_t number = find_mail(office_.lanes[operation.peer], operation.tag);
+      const std::uint64_t number = lanes_of(operation.peer).find_mail(operation.tag);
       return number != 0 ? take(batch, operation, operation.peer, number) : Step{};
     }
     for (int i = 0; i < view_.size; ++i) {
       const int peer = (office_.next_source + i) % view_.size;
-      const std::uint64_t number = find_mail(office_.lanes[peer], operation.tag);
+      const std::uint64_t number = lanes_of(peer).find_mail(operation.tag);
       if (number == 0) continue;
       office_.next_source = (peer + 1) % view_.size;
       return take(batch, operation, peer, number);
@@ -283,54 +244,27 @@ class Pairwise {
     return {};
   }
 
-  /// The oldest mail with that tag that no receive has; 0 if there is none.
-  TREERING_DEVICE std::uint64_t find_mail(PeerLanes& lane, std::int32_t tag) {
-    look_for_mail(lane);
-    for (std::uint64_t n = lane.mail.received + 1; n <= lane.arrived; ++n) {
-      if ((lane.taken & bit(n)) != 0) continue;
-      const Post& post = lane.mail.from.posts[(n - 1) & (office_.mail.slots - 1)];
-      if (tag == wildcard || read_envelope(post.word).tag == tag) return n;
-    }
-    return 0;
-  }
-
-  /// Once a pass, so that a receive does not find what an earlier one should have found.
-  TREERING_DEVICE void look_for_mail(PeerLanes& lane) {
-    if (lane.seen == office_.pass) return;
-    lane.seen = office_.pass;
-    while (lane.arrived - lane.mail.received < office_.mail.slots) {
-      const Post& next = lane.mail.from.posts[lane.arrived & (office_.mail.slots - 1)];
-      if (load_relaxed(next.step) <= lane.arrived) return;
-      group_.acquire(Site::mail, next.step);
-      ++lane.arrived;
-    }
-  }
-
   TREERING_DEVICE Step take(Batch& batch, Operation& operation, int peer, std::uint64_t number) {
-    PeerLanes& lane = office_.lanes[peer];
-    lane.taken |= bit(number);
+    LaneEnds<Group> lanes = lanes_of(peer);
+    lanes.take_mail(number);
     note_progress();
     operation.peer = peer;
     operation.number = number;
-    const std::size_t slot = slot_of(operation);
-    const Post& post = lane.mail.from.posts[slot];
+    const Post& post = lanes.mail(number);
     const Envelope envelope = read_envelope(post.word);
     operation.tag = envelope.tag;
     if (envelope.type != operation.type || post.bytes != operation.bytes)
       return reject(operation, envelope.type, post.bytes), Step{};
-    if (operation.bytes <= office_.mail.slot_bytes) {
-      const std::byte* from = operation.bytes <= inline_bytes
-                                  ? post.payload
-                                  : lane.mail.from.slots + slot * office_.mail.slot_bytes;
-      return step_of(batch, operation, from, operation.data, operation.bytes);
-    }
+    if (operation.bytes <= office_.mail.slot_bytes)
+      return step_of(batch, operation, lanes.mail_data(number, operation.bytes), operation.data,
+                     operation.bytes);
     if (post.input != 0) {
       operation.from = resolve(view_, peer, post.input);
       operation.phase = Phase::copying;
       return copy_piece(batch, operation);
     }
     operation.phase = Phase::arriving;
-    reply(lane, operation, reply_ready(number));
+    lanes.reply(number, reply_ready(number));
     return {};
   }
 
@@ -340,41 +274,16 @@ class Pairwise {
   }
 
   TREERING_DEVICE Step unload_freight(Batch& batch, Operation& operation) {
-    PeerLanes& lane = office_.lanes[operation.peer];
-    const std::size_t slot = lane.freight.received & (office_.freight.slots - 1);
-    const Post& post = lane.freight.from.posts[slot];
-    if (load_relaxed(post.step) <= lane.freight.received) return {};
-    group_.acquire(Site::freight, post.step);
-    if (post.word != operation.number) return {};  // the first piece is another message's
-    return step_of(batch, operation, lane.freight.from.slots + slot * office_.freight.slot_bytes,
-                   operation.data + operation.moved, post.bytes);
-  }
-
-  TREERING_DEVICE void reply(PeerLanes& lane, const Operation& operation, std::uint64_t what) {
-    group_.raise(Site::reply, lane.replies_to[slot_of(operation)].value, what);
-  }
-
-  /// The message is complete. Slots are given back in order.
-  TREERING_DEVICE void release_mail(PeerLanes& lane, std::uint64_t number) {
-    lane.through |= bit(number);
-    const std::uint64_t before = lane.mail.received;
-    for (std::uint64_t next; (lane.through & (next = bit(lane.mail.received + 1))) != 0;) {
-      lane.through &= ~next;
-      lane.taken &= ~next;
-      ++lane.mail.received;
-    }
-    if (lane.mail.received != before)
-      group_.raise(Site::mail_credit, lane.mail.from.credit->value, lane.mail.received);
+    LaneEnds<Group> lanes = lanes_of(operation.peer);
+    const Post* const post = lanes.find_freight(operation.number);
+    if (post == nullptr) return {};
+    return step_of(batch, operation, lanes.freight_data(), operation.data + operation.moved,
+                   post->bytes);
   }
 
   // ---- small things
 
-  TREERING_DEVICE static std::uint64_t bit(std::uint64_t number) {
-    return std::uint64_t{1} << (number % most_mail_slots);
-  }
-  TREERING_DEVICE std::size_t slot_of(const Operation& operation) const {
-    return (operation.number - 1) & (office_.mail.slots - 1);
-  }
+  TREERING_DEVICE LaneEnds<Group> lanes_of(int peer) { return {group_, office_, peer}; }
   TREERING_DEVICE std::uint64_t piece(const Operation& operation) const {
     const std::uint64_t left = operation.bytes - operation.moved, most = office_.freight.slot_bytes;
     return left < most ? left : most;
@@ -386,42 +295,18 @@ class Pairwise {
 
   // ---- when it goes wrong
 
-  /// In a wait that drags on: at the abort word, and at the boards of those that the batch needs. A
-  /// peer that is gone may have served us before: nothing must happen for a whole pass more.
+  /// In a wait that drags on: at the abort word, and for peers that are gone. Unless another call of this
+  /// rank is busy: then the next time.
   TREERING_DEVICE void look_around() {
-    group_.enter(office_.turnstile);
+    if (!group_.try_enter(office_.turnstile)) return;
     if (!finished() && !broken()) {
-      if (load_relaxed(view_.abort->value) != 0) fail(Failure::aborted, view_.rank);
-      const int gone = broken() ? wildcard : whoever_is_gone();
-      const bool again = gone != wildcard && in_doubt_ && office_.progress == doubted_progress_;
-      if (again && office_.pass > doubted_pass_ + 1)
-        fail(is_raised(gone, &Board::failed) ? Failure::peer_failed : Failure::peer_closed, gone);
-      if (!again) doubted_pass_ = office_.pass;
-      doubted_progress_ = office_.progress;
-      in_doubt_ = gone != wildcard;
+      const int gone = lookout_.surely_gone();
+      if (load_relaxed(view_.abort->value) != 0)
+        fail(Failure::aborted, view_.rank);
+      else if (gone != wildcard)
+        fail(lookout_.has_failed(gone) ? Failure::peer_failed : Failure::peer_closed, gone);
     }
     group_.leave(office_.turnstile);
-  }
-
-  /// A peer without which the batch cannot be completed, and who has failed or left; or `wildcard`.
-  TREERING_DEVICE int whoever_is_gone() const {
-    for (int i = 0; i < batch_.count; ++i) {
-      const Operation& operation = batch_.operations[i];
-      if (operation.phase == Phase::done) continue;
-      int gone = wildcard, left = 0;
-      for (int peer = 0; peer < view_.size; ++peer) {
-        if (peer == view_.rank || (operation.peer != wildcard && operation.peer != peer)) continue;
-        if (is_raised(peer, &Board::failed)) return peer;
-        if (is_raised(peer, &Board::closed)) gone = peer, ++left;
-      }
-      if (gone != wildcard && (operation.peer != wildcard || left == view_.size - 1)) return gone;
-    }
-    return wildcard;
-  }
-
-  TREERING_DEVICE bool is_raised(int peer, Flag Board::*flag) const {
-    const Board* board = view_.boards[peer];
-    return board != nullptr && load_acquire((board->*flag).value) != 0;
   }
 
   /// The message that the receive matched has another type or length.
@@ -455,9 +340,7 @@ class Pairwise {
   Site site_ = Site::mail;  // what reports say that it waits for
   int peer_ = wildcard;
   std::uint32_t steps_ = 0;
-  // The latest look around.
-  bool in_doubt_ = false;
-  std::uint64_t doubted_progress_ = 0, doubted_pass_ = 0;
+  Lookout lookout_{view_, office_, batch_};
 };
 
 /// A call's batch is its output.

@@ -184,7 +184,7 @@ class Call {
   TREERING_DEVICE void fold(int sources, SourceOf source, int destinations,
                             DestinationOf destination, std::size_t count,
                             Reduction reduction = {}) const {
-    apply(sources, source, destinations, destination, count, reduction, false);
+    apply(sources, source, destinations, destination, count, reduction, args_.streaming_slots);
   }
 
   /// The same where all destinations are results, which nobody reads soon: large ones bypass the

@@ -72,9 +72,10 @@ struct CallArgs {
   /// [size]: where each rank's part lies. Null: `count` elements each, one after the other.
   const Chunk* input_parts;
   const Chunk* output_parts;
-  std::uint64_t scale;  ///< for premul_sum: by what this rank's input counts (scale_bits())
-  std::uint32_t hash;   ///< hash(call)
-  bool streaming;       ///< bypass the caches when storing results (host): the data exceeds them
+  std::uint64_t scale;   ///< for premul_sum: by what this rank's input counts (scale_bits())
+  std::uint32_t hash;    ///< hash(call)
+  bool streaming;        ///< bypass the caches when storing results (host): the data exceeds them
+  bool streaming_slots;  ///< the same when filling slots: the peer's core is far
 };
 
 }  // namespace treering

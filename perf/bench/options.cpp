@@ -158,6 +158,11 @@ void declare(CLI::App& command, Arguments& a) {
   add_switch("--deterministic", a.deterministic,
              "sums that depend on nothing but inputs and rank order (0)");
 
+  command
+      .add_flag("--forced-choices", a.forced_choices,
+                "how far Treering's choice is from the best forced one")
+      ->group(group);
+
   group = "Timing";
   add("-n,--iters", a.iterations, "N", "timed iterations (20)");
   add("-w,--warmup_iters", a.warmups, "N", "iterations before those (5)");
@@ -213,6 +218,7 @@ Options understand(const Arguments& a) {
   o.registered = a.registered == 1;
   o.rewrite = a.rewrite == 1;
   o.pin = a.pin.value_or(a.ranks <= cores()) == 1;
+  o.forced_choices = a.forced_choices;
   o.json = a.json;
   understand_versus(a, o);
   return o;

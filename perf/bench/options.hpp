@@ -32,6 +32,7 @@ struct Options {
   bool registered = true;           ///< buffers of Treering's allocator, not plain memory
   bool rewrite = false;             ///< inputs are written anew before each timed iteration
   bool pin = true;                  ///< each rank stays on its share of the cores
+  bool forced_choices = false;      ///< compare Treering's choice with all others
   std::string json;                 ///< file to write; empty: none
   std::vector<std::string> versus;  ///< peers to compare with; empty: no comparison
   std::string peers_folder;         ///< where their launchers are
@@ -48,7 +49,7 @@ struct Arguments {
   int ranks = 2, iterations = 20, warmups = 5, calls_per_iteration = 1, checks = 1;
   int registered = 1, rewrite = 0, deterministic = 0;
   std::optional<int> pin;
-  bool threads = false, procs = false;
+  bool threads = false, procs = false, forced_choices = false;
   std::string versus, peers_folder;  ///< the latter is hidden: for tests
   std::optional<int> rounds;
   std::string worker;     ///< hidden: this process is a rank; see workers.hpp

@@ -45,6 +45,7 @@ treering::Options communicator_options(const Options& options) {
     how.wire = options.wire;
   }
   how.deterministic = options.deterministic;
+  how.registered = options.registered;
   return how;
 }
 

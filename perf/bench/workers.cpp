@@ -72,19 +72,18 @@ void report_end(Control& control, int pipe, Body body) {
   }
 }
 
-void run_rank(const Options& options, const std::vector<Case>& cases, Communicator& comm,
-              Control& control, int pipe) {
+void run_rank(const RankBody& body, Communicator& comm, Control& control, int pipe) {
   send(pipe, Message::with_text(Message::Kind::hello, device().describe()));
   control.barrier();
-  Rank(options, cases, comm, control).run(pipe);
+  body(comm, control, pipe);
 }
 
 /// All ranks of one run. Destruction ends those that are left.
 class Workers {
  public:
-  Workers(const Options& options, const std::vector<Case>& cases)
+  Workers(const Options& options, const RankBody& body)
       : options_(options),
-        cases_(cases),
+        body_(body),
         control_(options.ranks),
         workers_(static_cast<std::size_t>(options.ranks)) {
     const UniqueId id = UniqueId::create();
@@ -110,7 +109,7 @@ class Workers {
   void give_up();
 
   const Options& options_;
-  const std::vector<Case>& cases_;
+  const RankBody& body_;
   Control control_;
   std::vector<Communicator> comms_;  // of threads
   std::vector<Worker> workers_;
@@ -159,7 +158,7 @@ void Workers::start_threads() {
       report_end(control_, pipe, [&] {
         try {
           if (options_.pin) pin_to_share(comm.rank(), options_.ranks);
-          run_rank(options_, cases_, comm, control_, pipe);
+          run_rank(body_, comm, control_, pipe);
         } catch (...) {
           comm.abort();
           throw;
@@ -264,16 +263,16 @@ Workers::~Workers() {
 
 }  // namespace
 
-void run_ranks(const Options& options, const std::vector<Case>& cases,
+void run_ranks(const Options& options, const RankBody& body,
                const std::vector<std::string>& command_line, const Listener& listener) {
-  Workers workers(options, cases);
+  Workers workers(options, body);
   options.threads ? workers.start_threads() : workers.start_processes(command_line);
   workers.hear(listener);
   if (!workers.failures().empty())
     throw Error(ErrorCode::system, workers.failures().text(), workers.failures().ranks());
 }
 
-int run_worker(const Options& options, const std::vector<Case>& cases, const std::string& seat) {
+int run_worker(const Options& options, const RankBody& body, const std::string& seat) {
   int rank = 0, memory = 0, pipe = 0, parent = 0;
   if (std::sscanf(seat.c_str(), "%d:%d:%d:%d", &rank, &memory, &pipe, &parent) != 4) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -287,7 +286,7 @@ int run_worker(const Options& options, const std::vector<Case>& cases, const std
                   "TREERING_DEVICE=simt runs all ranks in one process: add --threads.");
     Communicator comm = Communicator::create(UniqueId::from_bytes(control.note().data()),
                                              options.ranks, rank, communicator_options(options));
-    run_rank(options, cases, comm, control, pipe);
+    run_rank(body, comm, control, pipe);
     failed = false;
   });
   return failed ? 1 : 0;

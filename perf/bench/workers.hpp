@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "perf/bench/cases.hpp"
+#include "perf/bench/control.hpp"
 #include "perf/bench/message.hpp"
+#include "perf/bench/options.hpp"
 
 namespace treering::perf {
 
@@ -31,13 +32,16 @@ struct Listener {
   std::function<void(const Message&)> row;                     ///< in the order of the cases
 };
 
-/// Runs all cases and returns when every rank has ended. `command_line`: this program's arguments.
+/// What each rank does, in step with the others; rank 0 sends its rows to `pipe`.
+using RankBody = std::function<void(Communicator&, Control&, int pipe)>;
+
+/// Runs the body on all ranks and returns when every rank has ended. `command_line`: this program's arguments.
 /// Throws Error that names the ranks which failed, and how, within about two seconds of the
 /// failure.
-void run_ranks(const Options&, const std::vector<Case>&,
-               const std::vector<std::string>& command_line, const Listener&);
+void run_ranks(const Options&, const RankBody&, const std::vector<std::string>& command_line,
+               const Listener&);
 
 /// The life of a rank that is a process. `seat`: the value of --worker. Returns the exit status.
-int run_worker(const Options&, const std::vector<Case>&, const std::string& seat);
+int run_worker(const Options&, const RankBody&, const std::string& seat);
 
 }  // namespace treering::perf

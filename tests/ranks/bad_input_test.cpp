@@ -257,7 +257,7 @@ TEST_F(BadArgument, PartsThatOverlapTheOtherBuffer) {
 
 TEST_F(BadArgument, ScaleThatTheTypeCannotHold) {
   for (const double scale : {-1.0, 256.0, 1e300})
-    expect_invalid({"`scale` = ", "is no value of u8"}, [&](Communicator& c) {
+    expect_invalid({"all_reduce on rank 1: `scale` = ", "is no value of u8"}, [&](Communicator& c) {
       c.all_reduce(a_.data(), b_.data(), 7, DataType::u8, ReduceOp::premul_sum, {.scale = scale});
     });
 }
@@ -273,16 +273,19 @@ TEST_F(BadArgument, CountThatNoMemoryHolds) {
 TEST_F(BadArgument, AlgorithmThatTheCollectiveLacks) {
   const auto forced = [](Algorithm a) { return CallOptions{.algorithm = a}; };
   expect_refused(ErrorCode::unsupported,
-                 {"algorithm direct does not exist for all_reduce", "two_shot, one_shot, ring"},
+                 {"all_reduce on rank 1: algorithm direct does not exist for all_reduce",
+                  "two_shot, one_shot, ring"},
                  [&](Communicator& c) {
                    c.all_reduce(a_.data(), b_.data(), 7, f32, sum, forced(Algorithm::direct));
                  });
+  expect_refused(
+      ErrorCode::unsupported,
+      {"all_to_all on rank 1: algorithm ring does not exist for all_to_all", "there are: direct"},
+      [&](Communicator& c) {
+        c.all_to_all(a_.data(), b_.data(), 7, f32, forced(Algorithm::ring));
+      });
   expect_refused(ErrorCode::unsupported,
-                 {"algorithm ring does not exist for all_to_all", "there are: direct"},
-                 [&](Communicator& c) {
-                   c.all_to_all(a_.data(), b_.data(), 7, f32, forced(Algorithm::ring));
-                 });
-  expect_refused(ErrorCode::unsupported, {"algorithm one_shot does not exist for barrier"},
+                 {"barrier on rank 1: algorithm one_shot does not exist for barrier"},
                  [&](Communicator& c) { c.barrier(forced(Algorithm::one_shot)); });
   expect_refused(ErrorCode::unsupported, {"all_gather"}, [&](Communicator& c) {
     c.all_gather(a_.data(), b_.data(), 7, f32, forced(static_cast<Algorithm>(77)));
@@ -292,7 +295,7 @@ TEST_F(BadArgument, AlgorithmThatTheCollectiveLacks) {
 TEST_F(BadArgument, WireThatTheCollectiveLacks) {
   const auto forced = [](WireType w) { return CallOptions{.wire = w}; };
   expect_refused(ErrorCode::unsupported,
-                 {"wire ll does not exist for barrier", "there are: simple"},
+                 {"barrier on rank 1: wire ll does not exist for barrier", "there are: simple"},
                  [&](Communicator& c) { c.barrier(forced(WireType::ll)); });
   expect_refused(ErrorCode::unsupported, {"all_gather", "there are: simple, ll"},
                  [&](Communicator& c) {
@@ -480,6 +483,9 @@ INSTANTIATE_TEST_SUITE_P(
     Variables, BadEnvironment,
     testing::Values(BadVariable{"TREERING_DEVICE", "tpu", "`host`"},
                     BadVariable{"TREERING_ALGORITHM", "magic", "`ring`"},
+                    BadVariable{
+                        "TREERING_CHOICE", "all_reduce:magic",
+                        "'magic' at letter 12 of the choice: valid for all_reduce: two_shot"},
                     BadVariable{"TREERING_INBOX", "12 parsecs", "a size from 4K"},
                     BadVariable{"TREERING_INBOX", "1K", "a size from 4K"},
                     BadVariable{"TREERING_SLOT", "-1", "a size"},
@@ -528,6 +534,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Difference{"TREERING_SLOT", "4K", "TREERING_SLOT = 4096"},
                     Difference{"TREERING_BLOCKS", "3", "TREERING_BLOCKS"},
                     Difference{"TREERING_ALGORITHM", "ring", "TREERING_ALGORITHM"},
+                    Difference{"TREERING_CHOICE", "all_reduce:ring", "TREERING_CHOICE"},
                     Difference{"TREERING_DETERMINISTIC", "1", "TREERING_DETERMINISTIC"}),
     [](const auto& tested) { return std::string(tested.param.variable); });
 

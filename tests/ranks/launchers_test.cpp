@@ -75,6 +75,23 @@ std::string find(const Launcher& launcher) {
   return {};
 }
 
+/// A folder for one job: Open MPI's jobs that begin and end at once trip over each other's files.
+class JobFolder {
+ public:
+  JobFolder() {
+    std::string path = testing::TempDir() + "treering-job-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("mkdtemp " + path);
+    path_ = path;
+  }
+  JobFolder(const JobFolder&) = delete;
+  JobFolder& operator=(const JobFolder&) = delete;
+  ~JobFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 class Launchers : public testing::TestWithParam<Launcher> {};
 
 TEST_P(Launchers, StartRanksThatFindOneAnother) {
@@ -87,8 +104,12 @@ TEST_P(Launchers, StartRanksThatFindOneAnother) {
   const std::string program =
       std::filesystem::canonical("/proc/self/exe").parent_path() / "example_launched";
   // Two jobs of one launcher at once do not meet.
-  const std::string job = fmt::format("{} {} {}", path, launcher.options, program);
-  const Ran ran = run(fmt::format("sh -c '{} & {} & wait $! && wait'", job, job));
+  const JobFolder folders[2];
+  const auto job = [&](const JobFolder& folder) {
+    return fmt::format("TMPDIR={} {} {} {}", folder.path(), path, launcher.options, program);
+  };
+  const Ran ran = run(fmt::format("sh -c '{} & first=$!; {} & wait $! && wait $first'",
+                                  job(folders[0]), job(folders[1])));
   EXPECT_EQ(ran.status, 0) << ran.output;
   for (int rank = 0; rank < 3; ++rank) {
     const std::string line = fmt::format("rank {} of 3: sum = 6", rank);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -10,6 +12,7 @@
 #include <optional>
 
 #include "collectives/membership.hpp"
+#include "kernels/exec/device.hpp"
 #include "kernels/exec/host/arena.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
@@ -371,6 +374,38 @@ TEST(Launching, GroupsHaveOneCallOfEachRank) {
     EXPECT_THAT(o.text, HasSubstr("rank 1 has a call in this LaunchGroup already"));
   }
   check(team, all_reduce(2, 1000, 1));
+}
+
+/// The second would begin when the first has ended, which waits for it.
+TEST(Launching, RanksInAGroupHaveStreamsOfTheirOwn) {
+  Team team(2);
+  std::vector<float> data(10, 1);
+  Stream stream;
+  {
+    LaunchGroup group;
+    team[0].barrier({.stream = &stream});
+    const Outcome o = outcome_of([&] { team[1].barrier({.stream = &stream}); });
+    EXPECT_EQ(o.code, ErrorCode::invalid_argument);
+    EXPECT_THAT(o.text, HasSubstr("ranks 0 and 1 of one communicator are on the same stream"));
+  }
+  check(team, all_reduce(2, 1000, 1));
+}
+
+/// Its thread stayed in the parent.
+TEST(Asynchronous, AForkedChildMayDestroyAStream) {
+  if (device().execution() != Execution::host) GTEST_SKIP() << "streams of the host have threads";
+  std::optional<Stream> stream;
+  std::vector<Communicator> alone = Communicator::create_local(1);
+  alone[0].barrier({.stream = &stream.emplace()});
+  stream->synchronize();
+  const pid_t child = fork();
+  if (child == 0) {
+    stream.reset();
+    _exit(0);
+  }
+  int status = 1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Launching, GroupsDoNotNest) {

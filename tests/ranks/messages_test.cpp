@@ -8,6 +8,7 @@
 
 #include <future>
 #include <latch>
+#include <numeric>
 #include <sstream>
 
 #include "collectives/access.hpp"
@@ -93,6 +94,27 @@ TEST_F(Messages, SeveralThreadsOfARank) {
       EXPECT_EQ(mine.faults(), "");
     }));
   }
+}
+
+/// Far more waits than cores, all of which make passes over the same operations.
+TEST_F(Messages, OnAHundredStreams) {
+  constexpr int streams = 100;
+  constexpr std::size_t count = 2000;
+  expect_ok(on_threads(2, [&](int rank) {
+    std::vector<Stream> all(streams);
+    std::vector<std::vector<std::int32_t>> data(streams, std::vector<std::int32_t>(count));
+    for (int i = 0; i < streams; ++i) {
+      auto& mine = data[static_cast<std::size_t>(i)];
+      Stream& stream = all[static_cast<std::size_t>(i)];
+      if (rank == 0) comm(0).receive(mine.data(), count, i32, 1, i, {.stream = &stream});
+      if (rank == 1) std::iota(mine.begin(), mine.end(), i);
+      if (rank == 1) comm(1).send(mine.data(), count, i32, 0, i, {.stream = &stream});
+    }
+    for (Stream& stream : all) stream.synchronize();
+    for (int i = 0; i < streams; ++i)
+      for (std::size_t e = 0; e < count; ++e)
+        EXPECT_EQ(data[static_cast<std::size_t>(i)][e], i + static_cast<int>(e));
+  }));
 }
 
 TEST_F(Messages, ADroppedLaunchGroupSendsNothing) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kernels/wire/ll.hpp"
-#include "plan/choice.hpp"
 #include "plan/inbox.hpp"
 
 namespace treering {
@@ -74,31 +73,6 @@ TEST(InboxLayout, KeepsItsPartsApart) {
       for (std::size_t i = 1; i < runs.size(); ++i) EXPECT_LE(runs[i - 1].second, runs[i].first);
       EXPECT_LE(runs.back().second, layout.bytes());
     }
-}
-
-TEST(Choice, TakesLlForShortCallsOnGpus) {
-  Situation s{.collective = Collective::all_reduce,
-              .bytes = 1024,
-              .element_bytes = 4,
-              .size = 4,
-              .channels = 2,
-              .all_channels = false,
-              .shape = {8, 64 * 1024}};
-  const auto wire = [&] { return choose(s, std::nullopt).wire; };
-  EXPECT_EQ(wire(), WireType::simple);
-  EXPECT_EQ(choose(s, std::nullopt).chunk, 64U * 1024 / 4);
-  EXPECT_EQ(choose(s, std::nullopt, WireType::ll).wire, WireType::ll);
-  EXPECT_EQ(choose(s, std::nullopt, WireType::ll).chunk, 16U * 1024 / 4);
-  s.gpu = true;
-  EXPECT_EQ(wire(), WireType::ll);
-  EXPECT_EQ(choose(s, std::nullopt, WireType::simple).wire, WireType::simple);
-  s.bytes = 1 << 20;
-  EXPECT_EQ(wire(), WireType::simple);
-  s.bytes = 1024;
-  s.collective = Collective::all_to_all_v;  // others may move more
-  EXPECT_EQ(wire(), WireType::simple);
-  s.collective = Collective::barrier;
-  EXPECT_EQ(wire(), WireType::simple);
 }
 
 }  // namespace

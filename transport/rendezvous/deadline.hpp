@@ -25,6 +25,7 @@ class Deadline {
     const auto most = look_ ? between_looks : longest;
     return static_cast<int>(std::clamp(left, std::chrono::milliseconds{0}, most).count());
   }
+  bool looks() const noexcept { return static_cast<bool>(look_); }
   /// Looks around.
   bool over() const {
     if (look_) look_();

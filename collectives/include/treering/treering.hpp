@@ -138,6 +138,9 @@ struct Options {
   std::optional<WireType> wire = {};        ///< used wherever data is moved
   /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
   bool deterministic = false;
+  /// Whether the buffers of most calls are a Buffer's, or registered, on all ranks: then the algorithms that are fastest
+  /// for that are chosen. Nothing: both are counted on. Only speed depends on it.
+  std::optional<bool> registered = {};
 };
 
 /// How one call is made.
@@ -148,6 +151,10 @@ struct CallOptions {
   /// Must be the same on all ranks; Error{unsupported} for a barrier over LL. Over LL buffers are never accessed
   /// directly. Messages have lanes of their own, which this does not change.
   std::optional<WireType> wire = {};
+  /// What is forced at which sizes, as in TREERING_CHOICE: "all_reduce:0-64K=one_shot,64K-=two_shot". Must be the same
+  /// on all ranks; read at each call, which costs some time. Error{invalid_argument} names the place in it that is not
+  /// understood.
+  std::string_view choice = {};
   /// For premul_sum: what this rank's input is multiplied by; need not be the same on all ranks.
   double scale = 1;
 };
@@ -247,11 +254,13 @@ class Communicator {
   /// negative color is in none. All ranks call this, like a blocking collective, and those of one
   /// color then join their group. Groups are communicators of their own: they may overlap, nest,
   /// outlive this one, and be used at the same time. Those of the same members must be made in the
-  /// same order on all of these, and on a GPU while no call of theirs is running.
+  /// same order on all of these, and on a GPU while no call of theirs is running; threads that make
+  /// them at once take turns. Throws Error{timeout} with the members, as ranks of this communicator,
+  /// that did not join.
   std::optional<Communicator> split(int color, int key) const;
   /// The group of these ranks, in this order. They alone call it, all with the same list. Throws
   /// Error{invalid_argument} before anything is sent: a rank that there is not, is there twice, or
-  /// this one missing.
+  /// this one missing. Otherwise like split().
   Communicator subset(std::span<const int> ranks) const;
   /// split() for one thread that has all ranks, from create_local() or this: colors[r], keys[r] and
   /// element r of the result belong to rank r. Local.

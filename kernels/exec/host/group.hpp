@@ -31,18 +31,16 @@ class HostGroup {
   bool any(bool p) const { return p; }
   void settle_stores() const {}  // the streaming folds end with a fence of their own
 
-  // A ticket lock: who waits to enter comes before who only tries.
+  // In no order: where threads outnumber cores, the one whose turn it were would seldom be running.
   void enter(Turnstile& t) const {
-    const std::uint64_t ticket = std::atomic_ref(t.drawn).fetch_add(1, std::memory_order_relaxed);
-    for (std::uint32_t turn = 0; load_acquire(t.served) != ticket; ++turn)
-      turn < spins_ ? _mm_pause() : static_cast<void>(sched_yield());
+    for (std::uint32_t turn = 0; !try_enter(t); ++turn) pause(Site::mail, 0, turn);
   }
   bool try_enter(Turnstile& t) const {
-    std::uint64_t ticket = load_acquire(t.served);
-    return std::atomic_ref(t.drawn).compare_exchange_strong(ticket, ticket + 1,
-                                                            std::memory_order_relaxed);
+    std::uint64_t free = 0;
+    return load_relaxed(t.held) == 0 &&
+           std::atomic_ref(t.held).compare_exchange_strong(free, 1, std::memory_order_acquire);
   }
-  void leave(Turnstile& t) const { store_release(t.served, load_relaxed(t.served) + 1); }
+  void leave(Turnstile& t) const { store_release(t.held, 0); }
 
   template <class T>
   T& shared() {

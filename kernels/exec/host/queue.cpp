@@ -1,8 +1,10 @@
 #include "kernels/exec/host/queue.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -39,7 +41,7 @@ void HostEvent::reach(std::uint64_t record) {
 }
 
 HostQueue::HostQueue(std::function<void(const Launch&)> run) try
-    : run_(std::move(run)), thread_([this] { loop(); }) {
+    : run_(std::move(run)), owner_(getpid()), thread_([this] { loop(); }) {
 } catch (const std::system_error& error) {
   throw Error(ErrorCode::system,
               fmt::format("cannot start a thread for a stream: {}; use fewer streams, or raise the "
@@ -48,6 +50,11 @@ HostQueue::HostQueue(std::function<void(const Launch&)> run) try
 }
 
 HostQueue::~HostQueue() {
+  if (getpid() != owner_) {  // the thread stayed in the process that this one was forked from,
+    new (&changed_) std::condition_variable;  // and this condition would wait for it
+    thread_.detach();
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     leave_ = true;

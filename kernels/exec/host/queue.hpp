@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -57,6 +59,7 @@ class HostQueue final : public Queue {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // the first is being carried out
   bool leave_ = false;
+  pid_t owner_;         // in whom the thread runs
   std::thread thread_;  // last: it uses the others
 };
 

@@ -119,7 +119,7 @@ class Scheduler {
 
   int live_ = 0;
   Grid* finished_ = nullptr;
-  Thread* pool_ = nullptr;  // fibers that are nobody now
+  Thread *pool_ = nullptr, *pool_end_ = nullptr;  // fibers that are nobody now
   int pooled_ = 0;
 };
 
