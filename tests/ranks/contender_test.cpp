@@ -8,6 +8,7 @@
 
 #include "perf/versus/contender.hpp"
 #include "tests/ranks/fake_peer.hpp"
+#include "treering/error.hpp"
 
 namespace treering::perf {
 namespace {
