@@ -144,8 +144,9 @@ std::vector<std::optional<Communicator>> Communicator::split_local(std::span<Com
   std::vector<Wish> wishes;
   for (std::size_t r = 0; r < n; ++r) {
     const Communicator& one = ranks[r];
-    if (one.rank() != static_cast<int>(r) || one.size() != static_cast<int>(n) ||
-        one.state_->origin.id.bytes() != ranks[0].state_->origin.id.bytes())
+    if (one.state_->origin.id.bytes() != ranks[0].state_->origin.id.bytes())
+      refuse(fmt::format("`ranks[{}]` is of another communicator than `ranks[0]`", r));
+    if (one.rank() != static_cast<int>(r) || one.size() != static_cast<int>(n))
       refuse(
           fmt::format("`ranks[{}]` is rank {} of {}; pass all ranks of one communicator, in "
                       "order",

@@ -275,7 +275,7 @@ TEST(SplitLocal, RefusesWhatIsNotAWholeCommunicator) {
   expect_refused(one.ranks(), two, two, "`ranks[0]` is rank 1 of 2");
   std::swap(one[0], one[1]);
   std::swap(one[1], other[1]);
-  expect_refused(one.ranks(), two, two, "pass all ranks of one communicator");
+  expect_refused(one.ranks(), two, two, "`ranks[1]` is of another communicator than `ranks[0]`");
 }
 
 /// Ranks of create_local() split by threads of their own as well.
