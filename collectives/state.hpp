@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/log.hpp"
@@ -13,6 +14,7 @@
 #include "collectives/point_to_point.hpp"
 #include "collectives/refusal.hpp"
 #include "kernels/exec/device.hpp"
+#include "plan/choice.hpp"
 #include "treering/error.hpp"
 #include "treering/treering.hpp"
 
@@ -51,7 +53,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// The arguments need not have been checked.
   void call(const Arguments& wanted, const CallOptions& how);
   Forced forced(Collective, std::size_t bytes, const CallOptions& how) const;
-  Launch plan(const Arguments& args, const CallOptions& how) const;
+  const Choice& choice_of(const Arguments& args, const CallOptions& how);
+  Launch plan(const Arguments& args, const CallOptions& how);
   void add_parts(const Arguments& args, Launch& launch);
   /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.
   template <class Back>
@@ -95,7 +98,13 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Queue* latest_queue = nullptr;  ///< null: nothing is queued
   PartTables tables;
   PostRoom post_room;
-  Algorithm algorithm{};  ///< of the latest call
+  struct Chosen {
+    Situation situation;
+    Forced forced;
+    Choice choice;
+  };
+  std::optional<Chosen> chosen;  ///< the latest
+  Algorithm algorithm{};         ///< of the latest call
   WireType wire{};
   int blocks = 0;
   std::map<std::vector<int>, Series> groups;  ///< by members

@@ -30,6 +30,7 @@ struct Situation {
   /// call are registered, nobody knows of the others before it begins.
   std::optional<bool> registered = {};
   WireShape shape;
+  friend bool operator==(const Situation&, const Situation&) = default;
 };
 
 struct Choice {

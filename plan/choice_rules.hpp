@@ -27,6 +27,7 @@ struct Forced {
 
   /// This, and from the other one what this leaves free.
   Forced or_else(const Forced& other) const;
+  friend bool operator==(const Forced&, const Forced&) = default;
 };
 
 class ChoiceRules {

@@ -12,6 +12,7 @@ inline constexpr std::size_t line_bytes = 64;
 struct WireShape {
   std::uint32_t slots;
   std::uint32_t slot_bytes;
+  friend bool operator==(const WireShape&, const WireShape&) = default;
 };
 
 }  // namespace treering
