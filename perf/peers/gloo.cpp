@@ -10,12 +10,14 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
+#include <sched.h>
 
 #include <cstring>
 #include <filesystem>
 #include <limits>
 
 #include "base/system_error.hpp"
+#include "perf/bench/pin.hpp"
 #include "perf/peers/library.hpp"
 
 namespace treering::perf {
@@ -46,13 +48,25 @@ class MeetingFolder {
   std::string path_;
 };
 
-std::shared_ptr<gloo::Context> connect(const Seat& seat) {
-  const MeetingFolder folder(seat);
-  auto context = std::make_shared<gloo::rendezvous::Context>(seat.rank, seat.ranks);
+/// Gloo's own thread, which this starts, spins while the caller of a collective holds a lock. Where
+/// both have one core it does so for a whole time slice, 4 ms in every call, so it gets that of the
+/// next rank.
+std::shared_ptr<gloo::transport::Device> make_device(const Seat& seat) {
+  cpu_set_t before;
+  if (sched_getaffinity(0, sizeof before, &before) != 0) throw system_error("ask for my cores");
+  if (seat.pin) pin_to_share((seat.rank + 1) % seat.ranks, seat.ranks);
   gloo::transport::tcp::attr where;
   where.iface = "lo";
   auto device = gloo::transport::tcp::CreateDevice(where);
+  if (sched_setaffinity(0, sizeof before, &before) != 0) throw system_error("return to my cores");
+  return device;
+}
+
+std::shared_ptr<gloo::Context> connect(const Seat& seat) {
+  const MeetingFolder folder(seat);
+  auto context = std::make_shared<gloo::rendezvous::Context>(seat.rank, seat.ranks);
   gloo::rendezvous::FileStore store(folder.path());
+  auto device = make_device(seat);
   context->connectFullMesh(store, device);
   seat.control.barrier();  // nobody needs the folder any more
   return context;

@@ -19,6 +19,7 @@ namespace treering::perf {
 struct Seat {
   int rank, ranks;
   int cores;         ///< that the ranks share
+  bool pin;          ///< the calling thread will be pinned when the library has been joined
   Control& control;  ///< through which the ranks may find one another
 };
 

@@ -205,10 +205,11 @@ void live(const Connection& command, int rank, const Join& join) {
   UniqueFd beside;
   if (!command.receive(order, beside)) return;
   const int all_cores = cores();  // before pinning, after which there are fewer
-  if (order.pin) pin_to_share(rank, order.ranks);
   Control control = Control::inherited(beside.release());
-  const Seat seat{rank, order.ranks, all_cores, control};
+  const Seat seat{rank, order.ranks, all_cores, order.pin, control};
   const std::unique_ptr<Library> library = join(seat);
+  // Only this thread: those that the library has started are where it wants them.
+  if (order.pin) pin_to_share(rank, order.ranks);
   command.send(Answer::Kind::ready, library->version());
   Attendant attendant(*library, seat);
   while (command.receive(order, beside)) command.send(attendant.obey(order));

@@ -63,7 +63,7 @@ int rounds_in(const std::vector<Round>&, Distance);
 
 /// Nothing if too few rounds were in the class.
 std::optional<Comparison> summarize(const std::vector<Round>&,
-                                    const std::vector<std::string>& peers, Distance);
+                                    const std::vector<std::string>& names, Distance);
 
 /// Iterations that fit into `slice` seconds at `cost` each, at least 1 and at most `most`.
 int iterations_within(double slice, double cost, int most) noexcept;

@@ -79,6 +79,7 @@ void VersusTable::begin(const PeersReport& report) const {
       "# peer of a round / ours, median over rounds. Times: medians, us.\n",
       near_below_seconds * 1e6);
   fmt::print("#\n{}\n", heading(peers_));
+  std::fflush(stdout);
 }
 
 void VersusTable::section(Collective collective) {

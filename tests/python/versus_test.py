@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -72,6 +73,31 @@ class CommandLine(unittest.TestCase):
         self.assertIn("There is no peer to compare with", run.output)
         self.assertEqual(run.output.count("./dev setup --peers"), 5)
         self.assertIn("nccl: works on GPUs only", run.output)
+
+
+class Killed(unittest.TestCase):
+    def test_ranks_end_when_the_command_is_gone(self) -> None:
+        """Also those that are inside a call that does not return."""
+        with tempfile.TemporaryDirectory(prefix="versus-") as folder:
+            launcher = pathlib.Path(folder) / "gloo"
+            launcher.write_text(script("silent"))
+            launcher.chmod(0o755)
+            command = subprocess.Popen(
+                [PROGRAM, "perf", "barrier", "--versus", "gloo", "--peers-folder", folder],
+                stdout=subprocess.PIPE,
+                env={**os.environ, "TREERING_DEVICE": "host"},
+            )
+            for line in command.stdout:  # the table begins when everybody is there
+                if b"fake of 2" in line:
+                    break
+            self.assertNotEqual(processes_with("--fake-peer silent"), [])
+            command.kill()
+            command.wait()
+            command.stdout.close()
+            deadline = time.monotonic() + 30
+            while processes_with("--fake-peer silent") + processes_with("--contender"):
+                self.assertLess(time.monotonic(), deadline, "still there")
+                time.sleep(0.05)
 
 
 class Peers(unittest.TestCase):
