@@ -68,7 +68,7 @@ void check_subset(std::span<const int> ranks, int rank, int size) {
 }  // namespace
 
 Communicator::State::Series& Communicator::State::series_of(const std::vector<int>& ranks) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(groups_mutex);
   return groups[ranks];
 }
 

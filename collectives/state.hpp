@@ -108,7 +108,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   WireType wire{};
   int blocks = 0;
   std::map<std::vector<int>, Series> groups;  ///< by members
-  std::mutex splitting;                       ///< held by split()
+  std::mutex groups_mutex;  ///< another than that of calls: a group may be made while one waits
+  std::mutex splitting;     ///< held by split()
 };
 
 }  // namespace treering

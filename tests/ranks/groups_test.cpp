@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "collectives/access.hpp"
+#include "kernels/exec/host/arena.hpp"
+#include "kernels/wire/board.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
 #include "tests/ranks/team.hpp"
@@ -186,6 +190,28 @@ TEST(Groups, HoldNothingAfterwards) {
   });
 }
 
+/// Whether this rank's first call has begun.
+bool is_called(Communicator& comm) {
+  const auto& board = *reinterpret_cast<const Board*>(process_arena().base() +
+                                                      membership(comm).facts().board_offset);
+  return std::ranges::any_of(board.entries,
+                             [](const BoardEntry& e) { return load_relaxed(e.word) != 0; });
+}
+
+/// Rank 0's barrier waits for rank 1, which makes a group first.
+TEST(Groups, AreMadeWhileACallWaits) {
+  on_ranks(2, [](Communicator& world) {
+    std::jthread early;
+    if (world.rank() == 0) {
+      early = std::jthread([&] { world.barrier(); });
+      while (!is_called(world)) std::this_thread::yield();
+    }
+    Communicator all = world.subset(std::vector{0, 1});
+    EXPECT_EQ(fault_of(all), "");
+    if (world.rank() == 1) world.barrier();
+  });
+}
+
 /// Each rank splits from several threads at once: the groups are made one after the other.
 TEST(Groups, AreMadeBySeveralThreadsAtOnce) {
   on_ranks(2, [](Communicator& world) {
@@ -197,9 +223,8 @@ TEST(Groups, AreMadeBySeveralThreadsAtOnce) {
         EXPECT_EQ(fault_of(turned), "");
       }
     };
-    std::thread other(make);
+    std::jthread other(make);
     make();
-    other.join();
   });
 }
 
