@@ -83,7 +83,7 @@ constexpr Variable variables[] = {
      [](Settings& s, std::string_view v) { s.deterministic = number(v, 0, 1) == 1; }},
     {"TREERING_BLOCKS", "0 to 512", "0", "Blocks that work on one call of a rank; 0: by plan.",
      [](Settings& s, std::string_view v) { s.blocks = number(v, 0, 512); }},
-    {"TREERING_SLOT", "a size up to 1G", "0", "Bytes of a slot, the largest message between two ranks; 0: by plan.",
+    {"TREERING_SLOT", "a size up to 1G", "0", "Bytes of a slot, the largest message between two ranks; 0: by plan. Two of them for each wire must fit into the inbox.",
      [](Settings& s, std::string_view v) { s.slot = size(v, 0, 1 << 30); }},
     {"TREERING_INBOX", "a size from 4K", "12M", "Memory of a rank for all slots and posts that it receives into.",
      [](Settings& s, std::string_view v) { s.inbox = size(v, 4 << 10); }},

@@ -81,7 +81,10 @@ class Checker {
                          name(args_.type), operators_of(args_.type)));
     if (args_.root < 0 || args_.root >= size_)
       refuse(fmt::format("`root` = {}, but ranks go from 0 to {}", args_.root, size_ - 1));
-    if (args_.count > most_elements() / static_cast<std::size_t>(size_))
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(args_.count, size_of(args_.type) * static_cast<std::size_t>(size_),
+                               &bytes) ||
+        bytes > std::size_t{std::numeric_limits<std::ptrdiff_t>::max()})
       refuse(fmt::format(
           "`count` = {} is more than any memory holds: at most {} elements of {} for {} ranks",
           args_.count, most_elements() / static_cast<std::size_t>(size_), name(args_.type), size_));
@@ -134,7 +137,7 @@ class Checker {
                       "treering::Buffer",
                       which, pointer, device().describe()));
     const std::size_t element = size_of(args_.type);
-    if (reinterpret_cast<std::uintptr_t>(pointer) % element != 0)
+    if ((reinterpret_cast<std::uintptr_t>(pointer) & (element - 1)) != 0)  // a power of two
       refuse(fmt::format("`{}` = {} is not aligned to its element: {} needs a multiple of {}",
                          which, pointer, name(args_.type), element));
   }
@@ -195,7 +198,7 @@ void check_exchange(const Arguments& args, const Checker& checker, int rank) {
 
 }  // namespace
 
-Arguments check_arguments(Arguments args, int rank, int size) {
+void check_arguments(Arguments& args, int rank, int size) {
   const Checker checker(args, rank, size);
   checker.values();
   const Extents extents = extents_of(args, rank == args.root);
@@ -228,7 +231,6 @@ Arguments check_arguments(Arguments args, int rank, int size) {
   checker.buffer("input", args.input, args.input_bytes);
   checker.buffer("output", args.output, args.output_bytes);
   checker.overlap(in_place_input(args, rank));
-  return args;
 }
 
 void write_chunks(const Parts& parts, Chunk* chunks) {

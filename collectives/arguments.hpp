@@ -29,7 +29,7 @@ struct Arguments {
 /// and what would be right: unknown type or operator, an operator that the type does not have, no such root, null with a count above zero, a buffer not
 /// aligned to its element, a size that no memory has, parts that are not one for each rank or overlap, buffers that
 /// overlap and are not in place.
-Arguments check_arguments(Arguments, int rank, int size);
+void check_arguments(Arguments&, int rank, int size);
 
 /// The parts as kernels get them: writes one Chunk for each rank.
 void write_chunks(const Parts&, Chunk* chunks);

@@ -63,26 +63,34 @@ Forced Communicator::State::forced(Collective collective, std::size_t bytes,
 }
 
 /// Programs repeat their calls, and to choose takes a third of the time of the shortest ones.
-const Choice& Communicator::State::choice_of(const Arguments& args, const CallOptions& how) {
+Choice Communicator::State::choice_of(const Arguments& args, const CallOptions& how) {
+  const Asked asked{.collective = args.collective,
+                    .bytes = bytes_to_plan_by(args, seat->size()),
+                    .element_bytes = size_of(args.type),
+                    .scaled = args.op == ReduceOp::premul_sum,
+                    .algorithm = how.algorithm,
+                    .wire = how.wire};
+  const bool kept = how.choice.empty();
+  if (kept && chosen && chosen->asked == asked) return chosen->choice;
   const Situation situation{
-      .collective = args.collective,
-      .bytes = bytes_to_plan_by(args, seat->size()),
-      .element_bytes = size_of(args.type),
+      .collective = asked.collective,
+      .bytes = asked.bytes,
+      .element_bytes = asked.element_bytes,
       .size = seat->size(),
       .channels = seat->channels(),
       .all_channels = seat->all_channels() || has_secret_sizes(args.collective),
       .deterministic = seat->deterministic(),
-      .registered = args.op == ReduceOp::premul_sum ? std::optional(false) : seat->registered(),
+      .registered = asked.scaled ? std::optional(false) : seat->registered(),
       .shape = seat->shape()};
-  const Forced wanted = forced(args.collective, situation.bytes, how);
-  if (!chosen || chosen->situation != situation || chosen->forced != wanted)
-    chosen = {situation, wanted, choose(situation, seat->costs(), wanted)};
-  return chosen->choice;
+  const Choice choice =
+      choose(situation, seat->costs(), forced(asked.collective, asked.bytes, how));
+  if (kept) chosen = {asked, choice};
+  return choice;
 }
 
 /// How a call will be done; the parts are still missing.
 Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) {
-  const Choice& choice = choice_of(args, how);
+  const Choice choice = choice_of(args, how);
   Launch launch{.view = seat->view(), .args = {}, .blocks = choice.blocks};
   launch.args.call = {.collective = args.collective,
                       .type = args.type,
@@ -161,8 +169,8 @@ void Communicator::State::add_parts(const Arguments& args, Launch& launch) {
     launch.args.call.splits = hash_of(in ? args.input_parts : args.output_parts);
 }
 
-void Communicator::State::call(const Arguments& wanted, const CallOptions& how) {
-  const Arguments args = check_arguments(wanted, seat->rank(), seat->size());
+void Communicator::State::call(Arguments args, const CallOptions& how) {
+  check_arguments(args, seat->rank(), seat->size());
   const char* const text = name(args.collective);
   const std::lock_guard lock(mutex);
   Launch launch = refusing(text, seat->rank(), [&] { return plan(args, how); });

@@ -75,7 +75,9 @@ void Guard::check() {
   throw Error(*error_);
 }
 
-void Guard::abort() noexcept { spread({ErrorCode::aborted, rank_, 0}); }
+void Guard::abort() noexcept { give_up(ErrorCode::aborted); }
+
+void Guard::give_up(ErrorCode why) noexcept { spread({why, rank_, 0}); }
 
 /// The cause first: who finds its waits ended asks for it.
 void Guard::spread(const Cause& cause) noexcept {
@@ -199,7 +201,7 @@ Error Guard::explain(const Cause& cause) const {
                   ? fmt::format("rank {}: the communicator was aborted", rank_)
                   : fmt::format("rank {}: rank {} aborted the communicator", rank_, cause.rank),
               {cause.rank}};
-    default:
+    case ErrorCode::peer_lost:
       return {
           cause.code,
           fmt::format("rank {}: rank {} is gone: its process ended, or it left the communicator "
@@ -207,6 +209,12 @@ Error Guard::explain(const Cause& cause) const {
                       "still used it. This communicator is broken; look for the reason at rank {}",
                       rank_, cause.rank, cause.rank),
           {cause.rank}};
+    default:
+      return {cause.code,
+              fmt::format("rank {}: a call failed on rank {} ({}). This communicator is broken; "
+                          "look at what rank {} says",
+                          rank_, cause.rank, name(cause.code), cause.rank),
+              {cause.rank}};
   }
 }
 

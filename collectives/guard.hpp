@@ -34,6 +34,9 @@ class Guard {
   /// Ends all ranks' waits. From any thread, at any time before close().
   void abort() noexcept;
 
+  /// The same, because a call of this rank cannot be made: the others read why.
+  void give_up(ErrorCode why) noexcept;
+
   /// A peer's process has ended: breaks the communicator unless the peer had left it in good order.
   /// From any thread.
   void lost(int peer) noexcept;

@@ -41,6 +41,17 @@ ChoiceRules forced_choices(const Settings& wanted) try {
                           wanted.choice, error.what()));
 }
 
+/// Two slots of each wire are the least that works. Those of up to 1 KiB are had in any case.
+void check_slot(const Settings& wanted, int size, int channels) {
+  const std::size_t wires = static_cast<std::size_t>(size - 1) * static_cast<std::size_t>(channels);
+  if (wanted.slot <= 1024 || wires == 0 || wanted.slot <= wanted.inbox / wires / 2) return;
+  throw Error(
+      ErrorCode::invalid_setting,
+      fmt::format("TREERING_SLOT={}: two slots for each of {} wires ({} ranks, {} blocks) "
+                  "are more than TREERING_INBOX={}; make slots smaller, or the inbox larger",
+                  wanted.slot, wires, size, channels, wanted.inbox));
+}
+
 /// Where the arrays that follow the view lie in one allocation.
 struct PrivateLayout {
   std::size_t size, channels;
@@ -83,7 +94,11 @@ class Graveyard {
 }  // namespace
 
 Membership::Membership(Device& device, int rank, int size)
-    : device_(device), rank_(rank), size_(size), peers_(static_cast<std::size_t>(size)) {}
+    : device_(device),
+      host_arena_(device.execution() == Execution::host ? &process_arena() : nullptr),
+      rank_(rank),
+      size_(size),
+      peers_(static_cast<std::size_t>(size)) {}
 
 /// Delegates, so that the destructor frees what there is if an allocation fails.
 Membership::Membership(Device& device, int rank, int size, const Options& options)
@@ -96,6 +111,7 @@ Membership::Membership(Device& device, int rank, int size, const Options& option
   if (!wire_) wire_ = wanted.wire;
   rules_ = forced_choices(wanted);
   const int channels = device.blocks(wanted.blocks, size);
+  check_slot(wanted, size, channels);
   agreement_ = {.version = wire_version,
                 .execution = device.execution(),
                 .size = size,
@@ -311,7 +327,9 @@ void Membership::build_view() {
           .from = {mine + layout_.slots(c, p), reinterpret_cast<Post*>(mine + layout_.posts(c, p)),
                    reinterpret_cast<Flag*>(theirs + layout_.credit(c, rank_))},
           .sent = 0,
-          .received = 0};
+          .received = 0,
+          .credit = 0,
+          .referred = 0};
     }
   auto* ll_edges = reinterpret_cast<LlEdge*>(at(layout.ll_edges()));
   for (int c = 0; c < channels(); ++c)
@@ -471,11 +489,10 @@ void Membership::back_receiving(int from) {
 
 Reference Membership::reference(const void* buffer, std::size_t bytes) const {
   if (buffer == nullptr || bytes == 0) return 0;
-  const Arena& arena = process_arena();
-  const bool in_arena = device_.execution() == Execution::host && arena.contains(buffer, bytes);
-  if (in_arena)
-    return make_reference(arena_region, static_cast<std::uint64_t>(
-                                            static_cast<const std::byte*>(buffer) - arena.base()));
+  if (host_arena_ != nullptr && host_arena_->contains(buffer, bytes))
+    return make_reference(
+        arena_region,
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(buffer) - host_arena_->base()));
   if (!one_process_ || !(buffer_holds(buffer, bytes) || registered_.hold(buffer, bytes))) return 0;
   return make_reference(address_region, reinterpret_cast<std::uint64_t>(buffer));
 }

@@ -31,6 +31,8 @@
 
 namespace treering {
 
+class Arena;
+
 class Membership {
  public:
   /// Allocates. Throws Error{out_of_memory}.
@@ -147,6 +149,8 @@ class Membership {
   void back_incoming(int from, WireType wire);
 
   Device& device_;
+  const Arena*
+      host_arena_;  ///< where buffers that kernels on the host share lie; null on other devices
   int rank_, size_;
   int local_rank_ = 0, local_size_ = 0;
   std::optional<Algorithm> algorithm_;

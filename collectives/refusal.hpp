@@ -17,7 +17,7 @@ inline Error refusal(std::string_view call, int rank, std::string_view why,
 
 /// What `step` returns; an Error of it, which does not know the call, becomes the call's refusal.
 template <class Step>
-auto refusing(std::string_view call, int rank, Step step) {
+auto refusing(const char* call, int rank, Step step) {
   try {
     return step();
   } catch (const Error& error) {

@@ -51,9 +51,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   }
 
   /// The arguments need not have been checked.
-  void call(const Arguments& wanted, const CallOptions& how);
+  void call(Arguments, const CallOptions& how);
   Forced forced(Collective, std::size_t bytes, const CallOptions& how) const;
-  const Choice& choice_of(const Arguments& args, const CallOptions& how);
+  Choice choice_of(const Arguments& args, const CallOptions& how);
   Launch plan(const Arguments& args, const CallOptions& how);
   void add_parts(const Arguments& args, Launch& launch);
   /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.
@@ -61,8 +61,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void back_wires(const char* call, Back back) {
     try {
       refusing(call, seat->rank(), back);
-    } catch (const Error&) {
-      guard->abort();
+    } catch (const Error& error) {
+      guard->give_up(error.code());
       throw;
     }
   }
@@ -98,9 +98,17 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Queue* latest_queue = nullptr;  ///< null: nothing is queued
   PartTables tables;
   PostRoom post_room;
+  /// What a choice depends on in a communicator, besides CallOptions::choice.
+  struct Asked {
+    Collective collective;
+    std::size_t bytes, element_bytes;
+    bool scaled;
+    std::optional<Algorithm> algorithm;
+    std::optional<WireType> wire;
+    friend bool operator==(const Asked&, const Asked&) = default;
+  };
   struct Chosen {
-    Situation situation;
-    Forced forced;
+    Asked asked;
     Choice choice;
   };
   std::optional<Chosen> chosen;  ///< the latest

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "perf/bench/command.hpp"
 #include "perf/tune/command.hpp"
@@ -12,9 +15,20 @@
 
 namespace {
 
-/// 2 for a command line that is not understood, 1 for everything that fails later.
+/// 2 for a command line or an environment that is not understood, 1 for everything that fails later.
 int status_of(const treering::Error& error) {
-  return error.code() == treering::ErrorCode::invalid_argument ? 2 : 1;
+  using treering::ErrorCode;
+  return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_setting
+             ? 2
+             : 1;
+}
+
+/// Results that nobody got are a failure.
+int after_flush(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  fmt::print(stderr, "treering: The results cannot be written to standard output: {}.\n",
+             std::strerror(errno));
+  return 1;
 }
 
 /// A standard stream that is closed must not become some other file, which printing would change.
@@ -47,8 +61,8 @@ int main(int argc, char** argv) try {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (tune->parsed()) return treering::perf::run(tune_arguments, argv[0]);
-  return treering::perf::run(perf_arguments, {argv, argv + argc});
+  return after_flush(tune->parsed() ? treering::perf::run(tune_arguments, argv[0])
+                                    : treering::perf::run(perf_arguments, {argv, argv + argc}));
 } catch (const treering::Error& error) {
   fmt::print(stderr, "treering: {}\n", error.what());
   return status_of(error);

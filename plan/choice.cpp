@@ -21,32 +21,33 @@ constexpr std::array direct_only{Algorithm::direct};
 constexpr std::array dissemination_only{Algorithm::dissemination};
 constexpr std::array pairwise_only{Algorithm::pairwise};
 
-bool usable(const Situation& s, Algorithm algorithm) {
-  return !s.deterministic || folds_at_once(s.collective, algorithm);
+bool usable(Collective collective, bool deterministic, Algorithm algorithm) {
+  return !deterministic || folds_at_once(collective, algorithm);
 }
 
-void require(const Situation& s, Algorithm algorithm) {
-  const auto all = algorithms_of(s.collective);
+void require_algorithm(Collective collective, bool deterministic, Algorithm algorithm) {
+  const auto all = algorithms_of(collective);
   const bool exists = std::ranges::find(all, algorithm) != all.end();
-  if (exists && usable(s, algorithm)) return;
+  if (exists && usable(collective, deterministic, algorithm)) return;
   std::string names;
   for (const Algorithm a : all)
-    if (usable(s, a)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(a));
+    if (usable(collective, deterministic, a))
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", name(a));
   throw Error(ErrorCode::unsupported,
               exists ? fmt::format("algorithm {} adds on the way, which deterministic {} may not; "
                                    "there are: {}",
-                                   name(algorithm), name(s.collective), names)
+                                   name(algorithm), name(collective), names)
                      : fmt::format("algorithm {} does not exist for {}; there are: {}",
-                                   name(algorithm), name(s.collective), names));
+                                   name(algorithm), name(collective), names));
 }
 
-void require(const Situation& s, WireType wire) {
-  if (has_wire(s.collective, wire)) return;
+void require_wire(Collective collective, WireType wire) {
+  if (has_wire(collective, wire)) return;
   std::string names;
   for (const WireType w : {WireType::simple, WireType::ll})
-    if (has_wire(s.collective, w)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(w));
+    if (has_wire(collective, w)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(w));
   throw Error(ErrorCode::unsupported, fmt::format("wire {} does not exist for {}; there are: {}",
-                                                  name(wire), name(s.collective), names));
+                                                  name(wire), name(collective), names));
 }
 
 }  // namespace
@@ -70,6 +71,11 @@ std::span<const Algorithm> algorithms_of(Collective collective) noexcept {
   }
 }
 
+void require(Collective collective, bool deterministic, const Forced& forced) {
+  if (forced.algorithm) require_algorithm(collective, deterministic, *forced.algorithm);
+  if (forced.wire) require_wire(collective, *forced.wire);
+}
+
 bool folds_at_once(Collective collective, Algorithm algorithm) noexcept {
   return !reduces(collective) || (algorithm != Algorithm::ring && algorithm != Algorithm::tree);
 }
@@ -79,7 +85,7 @@ namespace {
 /// Where nothing is known of the others' sizes, LL is no good.
 bool may_use(const Situation& s, const Forced& forced, const Way& way) {
   const WireType wire = way.path == Path::ll ? WireType::ll : WireType::simple;
-  if (!usable(s, way.algorithm)) return false;
+  if (!usable(s.collective, s.deterministic, way.algorithm)) return false;
   if (forced.algorithm && way.algorithm != *forced.algorithm) return false;
   if (forced.wire) return wire == *forced.wire;
   return wire == WireType::simple || !has_secret_sizes(s.collective);
@@ -141,8 +147,7 @@ int blocks_of(const Situation& s, const Costs& costs) {
 }  // namespace
 
 Choice choose(const Situation& s, const Costs& costs, const Forced& forced) {
-  if (forced.algorithm) require(s, *forced.algorithm);
-  if (forced.wire) require(s, *forced.wire);
+  require(s.collective, s.deterministic, forced);
   const Way way = s.size > 1 ? cheapest(s, costs, forced) : alone(s, forced);
   const bool ll = way.path == Path::ll;
   return {

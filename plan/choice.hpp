@@ -30,7 +30,6 @@ struct Situation {
   /// call are registered, nobody knows of the others before it begins.
   std::optional<bool> registered = {};
   WireShape shape;
-  friend bool operator==(const Situation&, const Situation&) = default;
 };
 
 struct Choice {
@@ -44,6 +43,9 @@ struct Choice {
 
 /// Whether an algorithm adds up all ranks at once, in rank order, or does not add at all.
 bool folds_at_once(Collective, Algorithm) noexcept;
+
+/// Error{unsupported}, which lists what there is, if a collective does not have what is forced, or may not use it.
+void require(Collective, bool deterministic, const Forced&);
 
 /// The way that costs least. What is forced is used if the collective has it and it may be used; otherwise
 /// Error{unsupported}, which lists what can be.

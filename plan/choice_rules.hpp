@@ -27,7 +27,6 @@ struct Forced {
 
   /// This, and from the other one what this leaves free.
   Forced or_else(const Forced& other) const;
-  friend bool operator==(const Forced&, const Forced&) = default;
 };
 
 class ChoiceRules {

@@ -97,11 +97,14 @@ class Call {
   }
   TREERING_DEVICE std::size_t bytes(Chunk chunk) const { return bytes(chunk.count); }
 
-  /// By the leader, between two barriers: polls `flag` until it is at least `value`. On mismatch, a
-  /// broken or closed peer, or abort the call fails, at all threads' next agree().
-  TREERING_DEVICE void poll(Site site, int peer, const std::uint64_t& flag, std::uint64_t value) {
-    poll(site, peer, [&] { return load_relaxed(flag) >= value; });
+  /// By the leader, between two barriers: polls `flag` until it is at least `value`, and returns it. On
+  /// mismatch, a broken or closed peer, or abort the call fails, at all threads' next agree().
+  TREERING_DEVICE std::uint64_t poll(Site site, int peer, const std::uint64_t& flag,
+                                     std::uint64_t value) {
+    std::uint64_t seen = 0;
+    poll(site, peer, [&] { return (seen = load_relaxed(flag)) >= value; });
     if (group_.is_leader() && ok_) group_.acquire(site, flag);
+    return seen;
   }
   /// The same for anything that comes true and stays so.
   template <class Condition>

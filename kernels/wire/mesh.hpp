@@ -79,7 +79,7 @@ class Mesh {
   TREERING_DEVICE bool offer(Access access, ChunkTo chunk_to, ChunkFrom chunk_from) {
     own_input_ = chunk_to(me_).begin;
     own_output_ = chunk_from(me_).begin;
-    if (!Wire<Call>::direct && knows_enough()) return false;
+    if (knows_enough() && !wants_offers(chunk_to(me_))) return false;
     if (!await_credits()) return false;
     for (int d = 1; d < n_; ++d) {
       const Chunk gets = chunk_to(to(d)), brings = chunk_from(to(d));
@@ -105,6 +105,11 @@ class Mesh {
   }
   TREERING_DEVICE std::byte* output_of(int rank) const {
     return rank == me_ ? call_.output(own_output_) : wire(rank).offered_output();
+  }
+
+  /// Whether data waits for offers: not where it travels in posts, and so comes as soon as an offer would.
+  TREERING_DEVICE bool wants_offers(Chunk chunk) const {
+    return Wire<Call>::direct && (chunk.count == 0 || call_.bytes(chunk) > inline_bytes);
   }
 
   /// A slot is free on every wire.
@@ -167,7 +172,7 @@ class Mesh {
     release(chunk_of);
   }
 
-  /// Every peer has consumed all messages of this rank.
+  /// No peer has still to do with this rank's buffers.
   TREERING_DEVICE void await_released() {
     for (int d = 1; d < n_; ++d) wire(to(d)).await_released();
     call_.agree();
@@ -179,8 +184,11 @@ class Mesh {
   }
 
   /// The peer at distance 1 … n-1 going up from this rank, and going down.
-  TREERING_DEVICE int to(int distance) const { return (me_ + distance) % n_; }
-  TREERING_DEVICE int from(int distance) const { return (me_ + n_ - distance) % n_; }
+  TREERING_DEVICE int to(int distance) const {
+    const int peer = me_ + distance;
+    return peer < n_ ? peer : peer - n_;
+  }
+  TREERING_DEVICE int from(int distance) const { return to(n_ - distance); }
 
  private:
   /// Chunks of messages that all peers get, whatever is in them.
@@ -196,8 +204,8 @@ class Mesh {
     return (access == Access::outputs || input) && (access == Access::inputs || output);
   }
 
-  /// Offers that cannot be accepted are still needed where sizes may differ, and where no data follows for
-  /// which ranks would wait.
+  /// Offers that nobody wants are still needed where sizes may differ, and where no data follows for which
+  /// ranks would wait.
   TREERING_DEVICE bool knows_enough() const {
     const Descriptor& call = call_.args().call;
     return call.count != 0 && call.collective == even(call.collective);

@@ -13,8 +13,8 @@
 //     └────────┘
 //
 // Message number s (from 1) uses slot and post s mod slots. Its post's step becomes s when the
-// message is complete; the credit becomes s when the receiver has done with it. Steps never repeat,
-// so nothing is ever reset.
+// message is complete; the credit becomes s when the receiver has done with it, or some messages
+// later if it needed no slot. Steps never repeat, so nothing is ever reset.
 
 #include <cstddef>
 #include <cstdint>
@@ -69,6 +69,8 @@ struct alignas(line_bytes) Edge {
   ReceiveEnd from;
   std::uint64_t sent;      ///< messages posted to the peer
   std::uint64_t received;  ///< messages of the peer that were consumed
+  std::uint64_t credit;    ///< to.credit, as last read: to read it anew may cost a cache miss
+  std::uint64_t referred;  ///< the latest message that said where buffers of this rank lie
 };
 
 /// Header of an LL message (ll.hpp).

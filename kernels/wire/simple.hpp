@@ -21,7 +21,8 @@ class SimpleWire {
   TREERING_DEVICE void await_credit() {
     if (!call_.group().is_leader()) return;  // who alone may look at the counters between barriers
     const std::uint64_t slots = call_.view().shape.slots, next = edge_.sent + 1;
-    if (next > slots) call_.poll(Site::credit, peer_, edge_.to.credit->value, next - slots);
+    if (next > edge_.credit + slots)
+      edge_.credit = call_.poll(Site::credit, peer_, edge_.to.credit->value, next - slots);
   }
 
   TREERING_DEVICE void await_post() {
@@ -48,7 +49,7 @@ class SimpleWire {
 
   TREERING_DEVICE void await_released() {
     if (!call_.group().is_leader()) return;
-    call_.poll(Site::credit, peer_, edge_.to.credit->value, edge_.sent);
+    call_.poll(Site::credit, peer_, edge_.to.credit->value, edge_.referred);
   }
 
   /// A message of at most inline_bytes travels in its post.
@@ -70,7 +71,9 @@ class SimpleWire {
     post.bytes = bytes;
     post.input = input;
     post.output = output;
-    call_.group().raise(Site::post, post.step, ++edge_.sent);
+    ++edge_.sent;
+    if (input != 0 || output != 0) edge_.referred = edge_.sent;
+    call_.group().raise(Site::post, post.step, edge_.sent);
   }
 
   TREERING_DEVICE std::byte* offered_input() const { return resolve(next_post().input); }
@@ -78,10 +81,19 @@ class SimpleWire {
 
   TREERING_DEVICE void release() {
     if (!call_.group().is_leader() || !call_.ok()) return;
-    call_.group().raise(Site::credit, edge_.from.credit->value, ++edge_.received);
+    const bool may_wait = needs_no_slot(next_post());
+    ++edge_.received;
+    if (may_wait && edge_.received % (call_.view().shape.slots / 2) != 0) return;
+    call_.group().raise(Site::credit, edge_.from.credit->value, edge_.received);
   }
 
  private:
+  /// Nobody waits for the credit of such a message before half of the posts are used up; so most of them
+  /// cost no store into the peer's memory.
+  TREERING_DEVICE static bool needs_no_slot(const Post& post) {
+    return post.bytes <= inline_bytes && post.input == 0 && post.output == 0;
+  }
+
   /// The post of the message that is to be released next.
   TREERING_DEVICE const Post& next_post() const {
     return edge_.from.posts[edge_.received & (call_.view().shape.slots - 1)];

@@ -7,8 +7,8 @@
 //                 └──► rank 3             └─── rank 3
 //
 // The root first tells everyone where its part lies. If the root's array is registered the others read or
-// write it there, and nothing is staged; only the root's knowledge decides. Else, or where wires are not direct,
-// the parts go through slots, in pieces.
+// write it there, and nothing is staged; only the root's knowledge decides. Else the parts go through slots, in
+// pieces; and at once, without that, where wires are not direct or parts fit posts.
 
 #include "kernels/wire/mesh.hpp"
 
@@ -24,11 +24,12 @@ class Star {
   template <class PartOf>
   TREERING_DEVICE void hand_out(PartOf part_of) {
     const Chunk part = part_of(call_.rank());
+    offers_ = mesh_.wants_offers(part);
     if (call_.rank() != call_.root()) return take({0, part.count});
     const Reference input = call_.args().input_reference;
     offer(input, part_of);
     copy(part, {0, part.count});
-    if (input != 0) return mesh_.await_released();
+    if (offers_ && input != 0) return mesh_.await_released();
     for (std::size_t round = 0; round < rounds(part_of); ++round)
       mesh_.send([&](int rank) { return call_.piece(part_of(rank), round); });
   }
@@ -37,11 +38,12 @@ class Star {
   template <class PartOf>
   TREERING_DEVICE void bring_in(PartOf part_of) {
     const Chunk part = part_of(call_.rank());
+    offers_ = mesh_.wants_offers(part);
     if (call_.rank() != call_.root()) return give({0, part.count});
     const Reference output = call_.args().output_reference;
     offer(output, part_of);
     copy({0, part.count}, part);
-    if (output != 0) return mesh_.await_released();
+    if (offers_ && output != 0) return mesh_.await_released();
     for (std::size_t round = 0; round < rounds(part_of); ++round)
       mesh_.collect([&](int rank) { return call_.piece(part_of(rank), round); });
   }
@@ -49,7 +51,7 @@ class Star {
  private:
   template <class PartOf>
   TREERING_DEVICE void offer(Reference array, PartOf part_of) {
-    if (!Wire<Call>::direct) return;
+    if (!offers_) return;
     call_.note_direct(array != 0);
     if (!mesh_.await_credits()) return;
     for (int d = 1; d < call_.size(); ++d) {
@@ -70,7 +72,7 @@ class Star {
 
   /// What the root answered: where our part lies in its memory; null if it is staged.
   TREERING_DEVICE std::byte* await_offer() {
-    if (!Wire<Call>::direct) return nullptr;
+    if (!offers_) return nullptr;
     Wire<Call> root = mesh_.wire(call_.root());
     root.await_post();
     if (!call_.agree()) return nullptr;
@@ -92,7 +94,7 @@ class Star {
           1, [&](int) { return place + call_.bytes(mine.begin); },  //
           1, [&](int) { return call_.output(mine.begin); }, mine.count);
     }
-    if (Wire<Call>::direct) release();
+    if (offers_) release();
     if (place != nullptr) return;
     Wire<Call> root = mesh_.wire(call_.root());
     for (std::size_t round = 0; round < pieces(part); ++round) {
@@ -114,7 +116,7 @@ class Star {
           1, [&](int) { return call_.input(mine.begin); },  //
           1, [&](int) { return place + call_.bytes(mine.begin); }, mine.count);
     }
-    if (Wire<Call>::direct) release();
+    if (offers_) release();
     if (place != nullptr) return;
     Wire<Call> root = mesh_.wire(call_.root());
     for (std::size_t round = 0; round < pieces(part); ++round) {
@@ -144,6 +146,7 @@ class Star {
 
   Call& call_;
   Mesh<Call> mesh_;
+  bool offers_ = false;  ///< whether parts wait for what the root says; the same on all ranks
 };
 
 }  // namespace treering

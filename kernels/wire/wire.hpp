@@ -15,7 +15,7 @@
 //   offered_input()  where the next message says so; null: nowhere. Only `direct` wires do
 //   offer(sent, expected, …)  in place of a post: how many bytes the peer is to get and to bring, and no data
 //   require_fit(sent, expected)  the offer that has come must fit this rank's
-//   await_released() the peer has released all messages
+//   await_released() the peer has released all messages that say where this rank's buffers lie
 
 #include <type_traits>
 

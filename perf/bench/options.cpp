@@ -8,10 +8,12 @@
 #include <limits>
 #include <numeric>
 
+#include "base/settings.hpp"
 #include "base/units.hpp"
 #include "kernels/ops/fold.hpp"
 #include "perf/bench/pin.hpp"
 #include "perf/versus/catalog.hpp"
+#include "plan/choice.hpp"
 #include "treering/error.hpp"
 
 namespace treering::perf {
@@ -25,7 +27,7 @@ constexpr const char* examples = R"(Examples:
   treering perf all_to_all -b 2M -e 2M --json result.json
 
 The exit status is 0 if every result was right, 1 if one was wrong or a rank failed, and 2 if the
-command line was not understood. docs/perf.md explains columns, formulas and timing.)";
+command line or the environment was not understood. docs/perf.md explains columns, formulas and timing.)";
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
@@ -89,6 +91,19 @@ std::vector<int> roots(const Arguments& a) {
     refuse(
         fmt::format("--root is '{}', but must be a rank, 0 to {}, or all.", a.root, a.ranks - 1));
   return {root};
+}
+
+/// With all collectives it counts wherever it exists.
+void check_forced(const Options& o) try {
+  if (o.collectives.size() == 1)
+    require(o.collectives[0], o.deterministic, {.algorithm = o.algorithm, .wire = o.wire});
+} catch (const Error& error) {
+  refuse(fmt::format("What is asked for is not to be had: {}.", error.what()));
+}
+
+void check_device(const Options& o) {
+  if (settings().device == DeviceChoice::simt && !o.threads)
+    refuse("TREERING_DEVICE=simt runs all ranks in one process: add --threads.");
 }
 
 /// Peers are processes, whose inputs are rewritten; so are we.
@@ -221,6 +236,8 @@ Options understand(const Arguments& a) {
   o.forced_choices = a.forced_choices;
   o.json = a.json;
   understand_versus(a, o);
+  check_forced(o);
+  check_device(o);
   return o;
 }
 

@@ -281,9 +281,6 @@ int run_worker(const Options& options, const RankBody& body, const std::string& 
   bool failed = true;
   report_end(control, pipe, [&] {
     if (options.pin) pin_to_share(rank, options.ranks);
-    if (device().execution() == Execution::simt)
-      throw Error(ErrorCode::unsupported,
-                  "TREERING_DEVICE=simt runs all ranks in one process: add --threads.");
     Communicator comm = Communicator::create(UniqueId::from_bytes(control.note().data()),
                                              options.ranks, rank, communicator_options(options));
     run_rank(body, comm, control, pipe);

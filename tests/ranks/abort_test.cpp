@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <latch>
 
+#include "collectives/access.hpp"
+#include "tests/ranks/changed_device.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/team.hpp"
 #include "tests/ranks/threads.hpp"
@@ -184,6 +187,40 @@ const RegisterProgram aborts("aborts", [](const RankProcess& self) {
   });
   self.say(o.line());
 });
+
+/// A device whose memory is used up once the communicator stands.
+class FullDevice final : public ChangedDevice {
+ public:
+  std::atomic<bool> full = false;
+  void back(void* part, std::size_t bytes) override {
+    if (full) throw Error(ErrorCode::out_of_memory, "nothing is left");
+    ChangedDevice::back(part, bytes);
+  }
+};
+
+/// The others would wait for it: they hear that it has no memory, not only that it gave up.
+TEST(NoMemory, OfOneRankIsSaidByAll) {
+  static FullDevice machine;  // seats may outlive the test
+  machine.full = false;
+  const UniqueId id = UniqueId::create();
+  std::latch joined(3);
+  const std::vector<Outcome> outcomes = on_threads(3, [&](int rank) {
+    Communicator comm = join_on(rank == 1 ? machine : device(), id, 3, rank);
+    joined.arrive_and_wait();
+    if (rank == 1) machine.full = true;
+    float x = 1, y = 0;
+    comm.all_reduce(&x, &y, 1, f32, sum);
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const Outcome& o = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(o.code, ErrorCode::out_of_memory) << testing::PrintToString(o);
+    EXPECT_THAT(o.text, HasSubstr(rank == 1 ? "all_reduce on rank 1: nothing is left"
+                                            : "a call failed on rank 1 (out_of_memory)"));
+    EXPECT_LT(o.took, soon);
+  }
+  EXPECT_THAT(outcomes[0].ranks, ElementsAre(1));
+  EXPECT_THAT(outcomes[2].ranks, ElementsAre(1));
+}
 
 }  // namespace
 }  // namespace treering::test

@@ -538,6 +538,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Difference{"TREERING_DETERMINISTIC", "1", "TREERING_DETERMINISTIC"}),
     [](const auto& tested) { return std::string(tested.param.variable); });
 
+/// Memory for them would be taken at the first call, and much more than the inbox.
+TEST(LargeSlots, AreRefusedWhereTheInboxHasNoRoom) {
+  Job job("joins", 3, {.environment = {"TREERING_SLOT=1G"}});
+  for (int r = 0; r < 3; ++r) {
+    const Outcome o = job.hear_outcome(r);
+    EXPECT_EQ(o.code, ErrorCode::invalid_setting) << testing::PrintToString(o);
+    EXPECT_THAT(o.text, AllOf(HasSubstr("TREERING_SLOT=1073741824"), HasSubstr("TREERING_INBOX")));
+    EXPECT_EQ(job.wait(r), 3);
+  }
+}
+
 /// Settings that may differ.
 TEST(SettingsMayDiffer, WhereOnlyOneProcessIsConcerned) {
   Job job("joins", 2, {.environment_of = [](int rank) {

@@ -84,6 +84,16 @@ TEST(PerfOptions, NonsenseIsRefusedByName) {
   expect_refused([](Arguments& a) { a.minbytes = "-1"; }, "-1");
 }
 
+TEST(PerfOptions, WhatOneCollectiveLacksIsRefused) {
+  expect_refused([](Arguments& a) { a.algorithm = "direct"; }, "there are: two_shot");
+  expect_refused([](Arguments& a) { a.collective = "barrier", a.wire = "ll"; },
+                 "there are: simple");
+  expect_refused([](Arguments& a) { a.algorithm = "ring", a.deterministic = 1; },
+                 "adds on the way");
+  EXPECT_EQ(understood([](Arguments& a) { a.collective = "all", a.algorithm = "tree"; }).algorithm,
+            Algorithm::tree);
+}
+
 std::vector<std::size_t> sizes_of(const Options& o) {
   std::vector<std::size_t> sizes;
   for (const Case& c : make_cases(o)) sizes.push_back(c.bytes);
