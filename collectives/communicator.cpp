@@ -110,6 +110,7 @@ Launch Communicator::State::plan(const Arguments& args, const CallOptions& how) 
   if (args.op == ReduceOp::premul_sum) launch.args.scale = scale_bits(args.type, how.scale);
   launch.args.streaming = choice.streaming;
   launch.args.streaming_slots = choice.streaming_slots;
+  launch.args.unregistered = seat->registered() == false;
   return launch;
 }
 

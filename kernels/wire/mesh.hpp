@@ -107,9 +107,10 @@ class Mesh {
     return rank == me_ ? call_.output(own_output_) : wire(rank).offered_output();
   }
 
-  /// Whether data waits for offers: not where it travels in posts, and so comes as soon as an offer would.
+  /// Whether data waits for offers: not a few lines, which are there nearly as soon as an offer would be.
   TREERING_DEVICE bool wants_offers(Chunk chunk) const {
-    return Wire<Call>::direct && (chunk.count == 0 || call_.bytes(chunk) > inline_bytes);
+    if (!Wire<Call>::direct) return false;
+    return chunk.count == 0 || (!call_.args().unregistered && call_.bytes(chunk) > few_bytes);
   }
 
   /// A slot is free on every wire.
@@ -191,13 +192,17 @@ class Mesh {
   TREERING_DEVICE int from(int distance) const { return to(n_ - distance); }
 
  private:
+  /// To copy so much takes less time than a hand-shake.
+  static constexpr std::size_t few_bytes = 1024;
+
   /// Chunks of messages that all peers get, whatever is in them.
   TREERING_DEVICE static Chunk everyone(int /*peer*/) { return {0, 1}; }
 
-  /// A registered input need not be copied, unless the result replaces it or it fits a post.
+  /// A registered input need not be copied, unless the result replaces it. A few lines are: that takes less time than
+  /// to hear from all peers that they have read them.
   TREERING_DEVICE bool by_reference(Chunk chunk) const {
     return call_.args().input_reference != 0 && call_.args().input != call_.args().output &&
-           call_.bytes(chunk) > inline_bytes;
+           call_.bytes(chunk) > few_bytes;
   }
 
   TREERING_DEVICE static bool accessible(Access access, bool input, bool output) {

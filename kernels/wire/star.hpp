@@ -8,7 +8,7 @@
 //
 // The root first tells everyone where its part lies. If the root's array is registered the others read or
 // write it there, and nothing is staged; only the root's knowledge decides. Else the parts go through slots, in
-// pieces; and at once, without that, where wires are not direct or parts fit posts.
+// pieces; and at once, without that, where wires are not direct or parts are short.
 
 #include "kernels/wire/mesh.hpp"
 

@@ -76,6 +76,7 @@ struct CallArgs {
   std::uint32_t hash;    ///< hash(call)
   bool streaming;        ///< bypass the caches when storing results (host): the data exceeds them
   bool streaming_slots;  ///< the same when filling slots: the peer's core is far
+  bool unregistered;     ///< the ranks said so of all buffers: nobody offers any
 };
 
 }  // namespace treering

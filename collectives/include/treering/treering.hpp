@@ -139,7 +139,8 @@ struct Options {
   /// Reductions depend on nothing but the inputs and the order of the ranks: see docs/numerics.md.
   bool deterministic = false;
   /// Whether the buffers of most calls are a Buffer's, or registered, on all ranks: then the algorithms that are fastest
-  /// for that are chosen. Nothing: both are counted on. Only speed depends on it.
+  /// for that are chosen. Nothing: both are counted on. False: no rank asks the others for theirs, which saves a
+  /// hand-shake. Only speed depends on it.
   std::optional<bool> registered = {};
 };
 
