@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
 
 def machine(run: dict) -> str:
-    peers = [f"{name}: {text.splitlines()[0]}" for name, text in sorted(run["peer_versions"].items())]
+    peers = [f"{name}: {text.splitlines()[0].split(', package')[0]}" for name, text in sorted(run["peer_versions"].items())]
     return "\n".join([f"{run['cpu']}, {run['cpus']} cores. Treering {run['version']}.", *peers])
 
 
@@ -119,10 +119,11 @@ def draw(axes: list, panel: Panel, rows: list[dict]) -> None:
     times.set_title(f"{panel.collective}, {panel.ranks} ranks, cores {panel.distance}")
     times.set_ylabel("time (µs)")
     bandwidths.set_ylabel("busbw (GB/s)")
-    bandwidths.set_xlabel("size (bytes)")
+    bandwidths.set_xlabel("size")
     for axis in axes:
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
+        axis.xaxis.set_major_formatter(lambda size, _: size_text(int(size)))
         axis.grid(True, alpha=0.3)
 
 
