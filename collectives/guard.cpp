@@ -72,7 +72,8 @@ void Guard::check() {
     error_ = explain(cause);
     spread(cause);
   }
-  throw Error(*error_);
+  // A text of its own: copies share theirs, and the seat may be destroyed by another thread.
+  throw Error(error_->code(), error_->what(), error_->ranks());
 }
 
 void Guard::abort() noexcept { give_up(ErrorCode::aborted); }
