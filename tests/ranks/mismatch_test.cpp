@@ -360,8 +360,7 @@ Part play(const Scene& scene, Communicator& comm, Communicator& other) {
   const int rank = comm.rank();
   const Called& mine = scene.called_by(rank);
   Buffers buffers(mine, scene.size, scene.registered());
-  other
-      .barrier();  // the buffers took a while, and who is late by half a second is reported as late
+  other.barrier();  // the buffers took a while, and who is half a second late is reported as late
   for (int i = 0; i < scene.barriers_before(); ++i) comm.barrier();
   Part part;
   part.outcome = outcome_of([&] {
