@@ -177,7 +177,7 @@ void Communicator::State::call(Arguments args, const CallOptions& how) {
   Launch launch = refusing(text, seat->rank(), [&] { return plan(args, how); });
   guard->check();
   const Descriptor& planned = launch.args.call;
-  back_wires(text, [&] {
+  provide(text, [&] {
     for_each_neighbour(planned.collective, planned.algorithm, seat->rank(), seat->size(),
                        planned.root, [&](int peer) { seat->back(peer, planned.wire); });
   });

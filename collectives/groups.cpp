@@ -1,5 +1,6 @@
 // Groups of a communicator's ranks. A group is a communicator of its own, whose unique id every
-// member derives alone, from the parent's id, the members and how many groups of them there were.
+// member derives alone, from the parent's id, the members, and how many splits there were, or how many
+// subsets of these members.
 // So ranks meet only in the group itself, and for split() in one all-gather of the colors before:
 //
 //     rank    0      1      2      3
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/rank_list.hpp"
@@ -21,12 +23,9 @@
 namespace treering {
 namespace {
 
-struct Wish {
-  std::int32_t color, key;
-};
-
-/// The members of each color, in their order.
-std::map<int, std::vector<int>> members_by_color(std::span<const Wish> wishes) {
+/// The members of each color, in their order. A Wish has a color and a key.
+template <class Wish>
+std::map<int, std::vector<int>> members_by_color(const std::vector<Wish>& wishes) {
   std::map<int, std::vector<int>> members;
   for (std::size_t rank = 0; rank < wishes.size(); ++rank)
     if (wishes[rank].color >= 0) members[wishes[rank].color].push_back(static_cast<int>(rank));
@@ -73,9 +72,9 @@ Communicator::State::Series& Communicator::State::series_of(const std::vector<in
 }
 
 Communicator::Origin Communicator::State::group_of(const std::vector<int>& ranks,
-                                                   const Series& series) const {
-  Origin group{UniqueId::derive(fmt::format("{}, group {} of ranks {}", origin.id.text(),
-                                            series.made.load(), fmt::join(ranks, ", "))),
+                                                   const std::string& words) const {
+  Origin group{UniqueId::derive(fmt::format("{}, {} of ranks {}", origin.id.text(), words,
+                                            fmt::join(ranks, ", "))),
                {},
                origin.options};
   for (const int r : ranks)
@@ -100,35 +99,44 @@ Communicator Communicator::subset(std::span<const int> ranks) const {
   check_subset(ranks, rank(), size());
   check();
   const std::vector<int> members(ranks.begin(), ranks.end());
-  const auto place = std::ranges::find(members, rank()) - members.begin();
   State::Series& series = state_->series_of(members);
   const std::lock_guard turn(series.turn);
-  try {
-    Communicator group =
-        join(state_->seat->device(), state_->group_of(members, series), static_cast<int>(place),
-             [this] { check(); });  // whoever will not come since the parent is broken
-    ++series.made;
-    return group;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::timeout) throw;
-    throw not_all_came(members, error.ranks(), rank());
-  }
+  Communicator group = state_->join_group(members, fmt::format("group {}", series.made.load()));
+  ++series.made;
+  return group;
+}
+
+Communicator Communicator::State::join_group(const std::vector<int>& members,
+                                             const std::string& words) const try {
+  const auto place = std::ranges::find(members, seat->rank()) - members.begin();
+  return join(seat->device(), group_of(members, words), static_cast<int>(place),
+              [this] { guard->check(); });  // whoever will not come since the parent is broken
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::timeout) throw;
+  throw not_all_came(members, error.ranks(), seat->rank());
 }
 
 std::optional<Communicator> Communicator::split(int color, int key) const {
   const std::lock_guard turn(state_->splitting);
-  std::vector<Wish> wishes(static_cast<std::size_t>(size()));
-  const Wish mine{color, key};
-  {
-    Device& machine = state_->seat->device();
-    const Buffer input(sizeof mine), output(wishes.size() * sizeof mine);
-    machine.copy_now(input.data(), &mine, sizeof mine);
-    Communicator(state_).all_gather(input.data(), output.data(), sizeof mine / sizeof(std::int32_t),
-                                    DataType::i32);
-    machine.copy_now(wishes.data(), output.data(), output.bytes());
-  }
+  const auto wishes = state_->gather_wishes({color, key});
+  const int number = state_->splits++;  // the same on all ranks: their splits meet in the gathering
   if (color < 0) return std::nullopt;
-  return subset(members_by_color(wishes)[color]);
+  return state_->join_group(members_by_color(wishes)[color], fmt::format("split {}", number));
+}
+
+std::vector<Communicator::State::Wish> Communicator::State::gather_wishes(const Wish& mine) {
+  std::vector<Wish> wishes(static_cast<std::size_t>(seat->size()));
+  std::optional<Buffer> input, output;
+  provide("split", [&] {
+    input.emplace(sizeof mine);
+    output.emplace(wishes.size() * sizeof mine);
+  });
+  Device& machine = seat->device();
+  machine.copy_now(input->data(), &mine, sizeof mine);
+  Communicator(shared_from_this())
+      .all_gather(input->data(), output->data(), sizeof mine / sizeof(std::int32_t), DataType::i32);
+  machine.copy_now(wishes.data(), output->data(), output->bytes());
+  return wishes;
 }
 
 std::vector<std::optional<Communicator>> Communicator::split_local(std::span<Communicator> ranks,
@@ -141,7 +149,7 @@ std::vector<std::optional<Communicator>> Communicator::split_local(std::span<Com
   if (colors.size() != n || keys.size() != n)
     refuse(fmt::format("{} ranks, but {} colors and {} keys; pass one of each for every rank", n,
                        colors.size(), keys.size()));
-  std::vector<Wish> wishes;
+  std::vector<State::Wish> wishes;
   for (std::size_t r = 0; r < n; ++r) {
     const Communicator& one = ranks[r];
     if (one.state_->origin.id.bytes() != ranks[0].state_->origin.id.bytes())
@@ -159,7 +167,8 @@ std::vector<std::optional<Communicator>> Communicator::split_local(std::span<Com
     const auto state = [&](int r) { return ranks[static_cast<std::size_t>(r)].state_; };
     State::Series& first = state(members[0])->series_of(members);
     const std::lock_guard turn(first.turn);
-    std::vector<Communicator> group = join_local(state(members[0])->group_of(members, first));
+    std::vector<Communicator> group = join_local(
+        state(members[0])->group_of(members, fmt::format("group {}", first.made.load())));
     for (std::size_t i = 0; i < members.size(); ++i) {
       groups[static_cast<std::size_t>(members[i])] = std::move(group[i]);
       ++state(members[i])->series_of(members).made;

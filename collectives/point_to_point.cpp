@@ -182,10 +182,11 @@ void Communicator::State::exchange(std::span<const Transfer> transfers, const Ca
   guard->check();
   if (transfers.empty()) return;
 
-  const std::shared_ptr<Parcel> parcel = post_room.take(transfers.size());
+  std::shared_ptr<Parcel> parcel;
+  provide("exchange", [&] { parcel = post_room.take(transfers.size()); });
   refusing("exchange", seat->rank(), [&] { parcel->fill(*seat, transfers, how.algorithm); });
   launch.args.output = reinterpret_cast<std::byte*>(parcel->batch());
-  back_wires("exchange", [&] {
+  provide("exchange", [&] {
     for (const Transfer& t : transfers) back(*seat, t);
   });
   if (how.stream != nullptr) return enqueue(launch, *how.stream, parcel);

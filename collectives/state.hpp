@@ -58,7 +58,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void add_parts(const Arguments& args, Launch& launch);
   /// Sees to the memory that a call needs, by `back`. The others would wait for a rank that has none.
   template <class Back>
-  void back_wires(const char* call, Back back) {
+  void provide(const char* call, Back back) {
     try {
       refusing(call, seat->rank(), back);
     } catch (const Error& error) {
@@ -87,8 +87,15 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
     std::atomic<int> made{0};
   };
   Series& series_of(const std::vector<int>& ranks);
-  /// The next group of these ranks.
-  Origin group_of(const std::vector<int>& ranks, const Series&) const;
+  /// The group of these ranks that is known by these words; joins it.
+  Origin group_of(const std::vector<int>& ranks, const std::string& words) const;
+  Communicator join_group(const std::vector<int>& members, const std::string& words) const;
+
+  /// What a rank wants of a split; every rank's.
+  struct Wish {
+    std::int32_t color, key;
+  };
+  std::vector<Wish> gather_wishes(const Wish& mine);
 
   std::shared_ptr<Membership> seat;
   const Origin origin;
@@ -118,6 +125,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::map<std::vector<int>, Series> groups;  ///< by members
   std::mutex groups_mutex;  ///< another than that of calls: a group may be made while one waits
   std::mutex splitting;     ///< held by split()
+  int splits = 0;           ///< that were made
 };
 
 }  // namespace treering

@@ -80,8 +80,7 @@ Effort parts_effort(const Way& way, bool direct, const Crowd& crowd) {
   return {2, peers, crossing + fold + (direct ? 0 : crossing)};
 }
 
-Effort effort_of(const Way& way, const Crowd& crowd) {
-  const bool direct = way.path == Path::direct;
+Effort effort_of(const Way& way, bool direct, const Crowd& crowd) {
   switch (way.collective) {
     case Collective::all_reduce:
       return all_reduce_effort(way.algorithm, direct, crowd);
@@ -108,25 +107,36 @@ Figures figures_of(Machine machine, double turns) {
 }
 
 constexpr std::size_t cached_bytes = 1 << 20;
-/// What fits a message's header costs no hand-shake by reference: see Mesh::share.
-constexpr std::size_t header_bytes = 24;
 
-Cost default_cost(const Way& way, const Crowd& crowd, const Figures& f) {
-  Effort effort = effort_of(way, crowd);
-  if (way.path == Path::ll && way.algorithm != Algorithm::ring && way.algorithm != Algorithm::tree)
-    effort.steps =
-        std::max(effort.steps - 1, 1.0);  // nothing is offered, so nobody waits for an answer
-  const bool ll = way.path == Path::ll;
+bool is_chain(const Way& way) {
+  return way.algorithm == Algorithm::ring || way.algorithm == Algorithm::tree;
+}
+
+/// Whether ranks ask one another for registered buffers first: see Mesh::wants_offers and Mesh::share.
+bool asks(const Way& way, std::size_t bytes, const Crowd& crowd) {
+  constexpr double few = 1024;
+  const bool parts = way.collective != Collective::all_reduce &&
+                     way.collective != Collective::broadcast &&
+                     way.collective != Collective::reduce;
+  return !is_chain(way) && way.path != Path::ll &&
+         static_cast<double>(bytes) > few * (parts ? crowd.ranks : 1);
+}
+
+double default_time(const Way& way, std::size_t bytes, const Crowd& crowd, const Figures& f) {
+  const bool asked = asks(way, bytes, crowd), ll = way.path == Path::ll;
+  Effort effort = effort_of(way, asked && way.path == Path::direct, crowd);
+  if (!asked && !is_chain(way)) effort.steps = std::max(effort.steps - 1, 1.0);
   const double step = f.step_ns * (ll ? f.ll_step : 1) + f.message_ns * effort.messages;
   const double per_byte = effort.bytes * (ll ? f.ll_byte : 1);
+  const auto near = static_cast<double>(std::min(bytes, cached_bytes));
+  const double far = static_cast<double>(bytes) - near;
+  return step * effort.steps + per_byte * (near * f.ns_per_byte + far * f.ns_per_byte_beyond);
+}
+
+Cost default_cost(const Way& way, const Crowd& crowd, const Figures& f) {
   Cost cost{};
-  for (std::size_t i = 0; i < knots.size(); ++i) {
-    const bool brief = way.algorithm == Algorithm::one_shot && knots[i] <= header_bytes;
-    const auto near = static_cast<double>(std::min(knots[i], cached_bytes));
-    const double far = static_cast<double>(knots[i]) - near;
-    cost[i] = static_cast<float>(step * (brief ? 1 : effort.steps) +
-                                 per_byte * (near * f.ns_per_byte + far * f.ns_per_byte_beyond));
-  }
+  for (std::size_t i = 0; i < knots.size(); ++i)
+    cost[i] = static_cast<float>(default_time(way, knots[i], crowd, f));
   make_sane(cost);
   return cost;
 }

@@ -68,7 +68,8 @@ struct alignas(line_bytes) BoardEntry {
   std::uint64_t descriptor[descriptor_words];
 };
 
-inline constexpr int board_entries = 8;
+/// More than a wire has posts: so far ahead is who sends short messages, and its peers still find the call they are at.
+inline constexpr int board_entries = 16;
 
 /// A message and the receive that it matched, but does not fit. Written by the receiver.
 struct alignas(line_bytes) Misfit {

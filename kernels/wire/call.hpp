@@ -133,8 +133,8 @@ class Call {
       ok_ = false;
   }
 
-  /// By the leader: the call has failed because one of the two sends so many bytes, and the other expects so many. Everybody can read it, since
-  /// nobody else knows. All blocks find the same.
+  /// By the leader: the call has failed, since `sender`, which is the peer or this rank, sends `sent` bytes, and the other
+  /// of the two expects `expected`. It stands where everybody can read it: nobody else knows. All blocks find the same.
   TREERING_DEVICE void fail_of_sizes(int peer, int sender, std::uint64_t sent,
                                      std::uint64_t expected) {
     SizeConflict& conflict = view_.board->conflict;

@@ -96,12 +96,14 @@ std::vector<int> roots(const Arguments& a) {
 /// With all collectives it counts wherever it exists.
 void check_forced(const Options& o) try {
   if (o.collectives.size() == 1)
-    require(o.collectives[0], o.deterministic, {.algorithm = o.algorithm, .wire = o.wire});
+    require(o.collectives[0], o.deterministic || settings().deterministic,
+            {.algorithm = o.algorithm, .wire = o.wire});
 } catch (const Error& error) {
-  refuse(fmt::format("What is asked for is not to be had: {}.", error.what()));
+  refuse(fmt::format("--algorithm, --wire or --deterministic: {}.", error.what()));
 }
 
-void check_device(const Options& o) {
+void check_environment(const Options& o) {
+  static_cast<void>(ChoiceRules::parse(settings().choice));
   if (settings().device == DeviceChoice::simt && !o.threads)
     refuse("TREERING_DEVICE=simt runs all ranks in one process: add --threads.");
 }
@@ -237,7 +239,7 @@ Options understand(const Arguments& a) {
   o.json = a.json;
   understand_versus(a, o);
   check_forced(o);
-  check_device(o);
+  check_environment(o);
   return o;
 }
 

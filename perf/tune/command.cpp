@@ -1,6 +1,7 @@
 #include "perf/tune/command.hpp"
 
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -107,6 +108,17 @@ std::string size_text(std::uint64_t bytes) {
   return bytes == UINT64_MAX ? "never" : "from " + format_size(bytes);
 }
 
+/// Other programs' work would be taken for the cost of ours.
+void warn_if_busy() {
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > 0.5 * cores())
+    fmt::print(
+        stderr,
+        "treering: this machine is busy (load {:.1f} on {} cores). What is measured now may be "
+        "worse than the built-in costs; tune again when it is not.\n",
+        load, cores());
+}
+
 void tune(int ranks, const std::string& program) {
   const auto begin = std::chrono::steady_clock::now();
   Costs costs = default_costs(Machine::cpu, ranks, cores());
@@ -154,6 +166,7 @@ void declare(CLI::App& command, TuneArguments& a) {
 int run(const TuneArguments& arguments, const std::string& program) {
   const Range range = ranks_of(arguments.ranks);
   if (!arguments.worker.empty()) return work(arguments, range.first);
+  warn_if_busy();
   for (int ranks = range.first; ranks <= range.last; ++ranks) tune(ranks, program);
   return 0;
 }

@@ -16,11 +16,6 @@ import pathlib
 import sys
 from typing import Iterator, NamedTuple
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
 OURS = {True: "Treering, registered", False: "Treering, plain"}
 COLOURS = {
     OURS[True]: "tab:red",
@@ -132,6 +127,11 @@ def picture(run: dict, rows: list[dict], file: pathlib.Path) -> None:
     for row in rows:
         if row["size"] > 0:
             panels[Panel(row["collective"], row["ranks"], row["distance"])].append(row)
+    import matplotlib  # only a picture needs it
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
     figure, axes = plt.subplots(2, len(panels), figsize=(6 * len(panels), 9), squeeze=False)
     for column, (panel, of_panel) in enumerate(panels.items()):
         draw(list(axes[:, column]), panel, of_panel)

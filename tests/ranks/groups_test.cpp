@@ -10,9 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include "collectives/access.hpp"
-#include "kernels/exec/host/arena.hpp"
-#include "kernels/wire/board.hpp"
+#include "tests/ranks/boards.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/resources.hpp"
 #include "tests/ranks/team.hpp"
@@ -190,21 +188,13 @@ TEST(Groups, HoldNothingAfterwards) {
   });
 }
 
-/// Whether this rank's first call has begun.
-bool is_called(Communicator& comm) {
-  const auto& board = *reinterpret_cast<const Board*>(process_arena().base() +
-                                                      membership(comm).facts().board_offset);
-  return std::ranges::any_of(board.entries,
-                             [](const BoardEntry& e) { return load_relaxed(e.word) != 0; });
-}
-
 /// Rank 0's barrier waits for rank 1, which makes a group first.
 TEST(Groups, AreMadeWhileACallWaits) {
   on_ranks(2, [](Communicator& world) {
     std::jthread early;
     if (world.rank() == 0) {
       early = std::jthread([&] { world.barrier(); });
-      while (!is_called(world)) std::this_thread::yield();
+      while (!has_begun(world, 1)) std::this_thread::yield();
     }
     Communicator all = world.subset(std::vector{0, 1});
     EXPECT_EQ(fault_of(all), "");
@@ -225,6 +215,22 @@ TEST(Groups, AreMadeBySeveralThreadsAtOnce) {
     };
     std::jthread other(make);
     make();
+  });
+}
+
+/// Of the same members, by threads that cannot know each other's order.
+TEST(Groups, OfASplitAndOfASubsetDoNotMeet) {
+  on_ranks(2, [](Communicator& world) {
+    std::jthread other([&] {
+      for (int i = 0; i < 10; ++i) {
+        auto group = world.split(0, 0);
+        EXPECT_EQ(fault_of(*group, 1), "");
+      }
+    });
+    for (int i = 0; i < 10; ++i) {
+      Communicator group = world.subset(std::vector{0, 1});
+      EXPECT_EQ(fault_of(group, 2), "");
+    }
   });
 }
 

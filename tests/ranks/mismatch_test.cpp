@@ -13,6 +13,7 @@
 #include "collectives/arguments.hpp"
 #include "kernels/exec/device.hpp"
 #include "perf/call.hpp"
+#include "tests/ranks/boards.hpp"
 #include "tests/ranks/guarded.hpp"
 #include "tests/ranks/processes.hpp"
 #include "tests/ranks/team.hpp"
@@ -667,6 +668,23 @@ TEST(MismatchOfLateRanks, TheOthersWaitForWhatTheyCall) {
   for (const Outcome& o : outcomes)
     EXPECT_THAT(o.text, StartsWith("call 1: rank 1 called all_gather(f32 × 64), ranks 0, 2, 3 "
                                    "called all_reduce(f32 × 64, sum)."));
+}
+
+/// Rank 0 needs no slot for its short messages, so it has begun as many calls as there are posts, and one more.
+TEST(MismatchOfLateRanks, IsOfTheirCallHoweverFarTheOthersAre) {
+  std::vector<Communicator> comms = Communicator::create_local(2);
+  const std::uint64_t posts = membership(comms[0]).shape().slots;
+  const auto outcomes = on_threads(2, [&](int rank) {
+    std::vector<float> in(1), out(2);
+    if (rank == 0)
+      for (;;) comms[0].broadcast(in.data(), in.data(), 1, f32, 0);
+    while (!has_begun(comms[0], posts + 1)) std::this_thread::yield();
+    comms[1].all_gather(in.data(), out.data(), 1, f32);
+  });
+  for (const Outcome& o : outcomes)
+    EXPECT_THAT(o.text,
+                StartsWith("call 1: rank 0 called broadcast(f32 × 1, root 0), rank 1 called "
+                           "all_gather(f32 × 1)."));
 }
 
 /// A rank that never comes is said to have called nothing; and gets the error when it does call.

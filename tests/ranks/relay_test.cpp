@@ -34,6 +34,11 @@ TEST_P(RelayedRing, IsExact) {
         check(team, {.pattern = {collective, DataType::f32, ReduceOp::sum, n, count, seed++},
                      .algorithm = Algorithm::ring,
                      .in_place = in_place});
+  // Offers name more bytes than a slot has, in each slot once.
+  for (int i = 0; i < 8; ++i)
+    check(team,
+          {.pattern = {Collective::all_reduce, DataType::f32, ReduceOp::sum, n, 100'001, seed++},
+           .algorithm = Algorithm::two_shot});
 }
 
 INSTANTIATE_TEST_SUITE_P(CarriedEdges, RelayedRing, testing::Values(0, 2, 4));

@@ -46,8 +46,10 @@ bool Relay::carry(Link& link) {
   if (load_acquire(post.step) > link.posted) {
     Post& remote = link.target.posts[slot];
     const std::size_t offset = slot * link.shape.slot_bytes;
+    // An offer, or a reference, counts the bytes of a whole part, which lie elsewhere.
     if (post.bytes > inline_bytes)
-      put_.put(link.target.slots + offset, link.staged_slots.get() + offset, post.bytes);
+      put_.put(link.target.slots + offset, link.staged_slots.get() + offset,
+               std::min<std::size_t>(post.bytes, link.shape.slot_bytes));
     constexpr std::size_t flag = sizeof(post.step);
     put_.put(reinterpret_cast<std::byte*>(&remote) + flag,
              reinterpret_cast<const std::byte*>(&post) + flag, sizeof(Post) - flag);

@@ -64,7 +64,7 @@ class Device;
 class Membership;
 
 /// Work that runs in order while the caller goes on: a CUDA stream, or a thread of Treering's on
-/// the host. Destruction waits for the work. Thread-safe.
+/// the host. Destruction waits for the work, and says nothing of what failed: synchronize() does. Thread-safe.
 class Stream {
  public:
   Stream();
@@ -220,7 +220,7 @@ struct CallReport {
 /// synchronise even if all counts are zero; with a root, whoever gives may return before the others have it.
 /// Every method throws Error: `invalid_argument` before anything is sent, the communicator stays usable;
 /// `mismatch`, `peer_lost`, `aborted` on every rank, after which it is broken; a rank that had nothing to wait for
-/// in the call that failed has the error in one of its next two.
+/// in the call that failed has the error at the latest in the second call after it in which all ranks wait for all.
 class Communicator {
  public:
   /// Joins `world_size` ranks of this machine as number `rank`. All ranks call this, each in a
@@ -231,7 +231,8 @@ class Communicator {
   /// Joins all ranks that a launcher started, at its Place::from_environment(). A program may do so
   /// several times, one after the other: each time another communicator. Throws as both do.
   static Communicator create_from_environment(const Options& options = {});
-  /// All ranks of a communicator within this process, created together by one thread.
+  /// All ranks of a communicator within this process, created together by one thread. If that thread makes all their
+  /// calls, they must be on streams, of each rank one, or in a LaunchGroup: a blocking call waits for the others.
   static std::vector<Communicator> create_local(int world_size, const Options& options = {});
 
   Communicator(Communicator&&) noexcept;

@@ -20,7 +20,7 @@ void abort(Findings& findings) {
   Team team(2, 4096);
   RankMemory memory(4096);
   memory.prepare(small_call(catalog[0]), 0);
-  memory.call(team[0], {.stream = &team.streams()[0]});
+  memory.call(team[0], {.stream = team.streams().data()});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it waits by now, or will
   const auto begin = Clock::now();
   team[0].abort();

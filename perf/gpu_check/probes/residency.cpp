@@ -37,9 +37,10 @@ class Meetings {
   Meetings(Rig& rig, int of, int count)
       : of_(of),
         count_(count),
-        flags_(rig.device_words(static_cast<std::size_t>(of * count) * line_words)),
+        flags_(rig.device_words(static_cast<std::size_t>(of) * static_cast<std::size_t>(count) *
+                                line_words)),
         lost_(rig.device_words(1)),
-        met_(rig.host_words(static_cast<std::size_t>(of * count))) {}
+        met_(rig.host_words(static_cast<std::size_t>(of) * static_cast<std::size_t>(count))) {}
 
   Meet task(int meeting, int me) const {
     const int first = meeting * of_;
