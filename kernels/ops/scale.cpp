@@ -17,7 +17,8 @@ std::uint64_t scale_bits(DataType type, double scale) {
   const double least = is_signed_integer(type) ? -std::ldexp(1, width - 1) : 0;
   const double beyond = std::ldexp(1, is_signed_integer(type) ? width - 1 : width);
   const double whole = std::trunc(scale);
-  if (!applies(ReduceOp::premul_sum, type) || !(whole >= least && whole < beyond))
+  const bool fits = whole >= least && whole < beyond;
+  if (!applies(ReduceOp::premul_sum, type) || !fits)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`scale` = {} is no value of {}; scale in a floating-point type", scale,
                             name(type)));

@@ -68,7 +68,7 @@ class Everything(unittest.TestCase):
         tool.chmod(0o755)
         path = f"{cls.tools.name}:{os.environ['PATH']}"
         begin = time.monotonic()
-        cls.run_ = Run(PATH=path, GPU_CHECK_PRETEND="2")
+        cls.run_ = Run("--deadline", "1100", PATH=path, GPU_CHECK_PRETEND="2")
         cls.seconds = time.monotonic() - begin
 
     @classmethod

@@ -199,7 +199,8 @@ struct Soak {
 
   void judge(Findings& findings) const {
     const auto wrong = std::accumulate(torn, torn + count, std::uint64_t{0});
-    findings.number("lines", static_cast<double>(task.rounds * (count / line_threads)));
+    const auto lines = task.rounds * (count / line_threads);
+    findings.number("lines", static_cast<double>(lines));
     findings.number("torn_words", static_cast<double>(wrong));
     if (load_acquire(*task.lost) != 0) findings.fail("a flag was never seen");
   }

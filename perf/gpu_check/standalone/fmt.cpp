@@ -2,9 +2,7 @@
 
 #include <fmt/format-inl.h>
 
-namespace fmt {
-inline namespace v9 {
-namespace detail {
+namespace fmt::inline v9::detail {
 
 template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float x) noexcept;
 template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double x) noexcept;
@@ -16,6 +14,4 @@ template FMT_API void buffer<char>::append(const char*, const char*);
 template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<format_context>,
                                  locale_ref);
 
-}  // namespace detail
-}  // namespace v9
-}  // namespace fmt
+}  // namespace fmt::inline v9::detail
