@@ -71,8 +71,8 @@ struct Folding {
     constexpr std::size_t granule = is_bitwise<Op> ? 1 : sizeof(typename Element::Stored);
     const std::size_t bytes = range.bytes / granule * granule;
     const std::size_t end = bytes - bytes % sizeof(Stored);
-    if constexpr (heavy)  // NOLINT(bugprone-branch-clone): chosen by another means than the last
-      whole<0, 0>(how, range, end);
+    if constexpr (heavy)
+      whole<0, 0>(how, range, end);  // NOLINT(bugprone-branch-clone): as the last, chosen otherwise
     else if (range.source_count == 2 && range.destination_count == 1)
       whole<2, 1>(how, range, end);
     else if (range.source_count == 2 && range.destination_count == 2)

@@ -2,7 +2,11 @@
 
 #include <fmt/format-inl.h>
 
-namespace fmt::inline v9::detail {
+// clang-format 14 does not know the short form.
+// NOLINTNEXTLINE(modernize-concat-nested-namespaces)
+namespace fmt {
+inline namespace v9 {
+namespace detail {
 
 template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float x) noexcept;
 template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double x) noexcept;
@@ -14,4 +18,6 @@ template FMT_API void buffer<char>::append(const char*, const char*);
 template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<format_context>,
                                  locale_ref);
 
-}  // namespace fmt::inline v9::detail
+}  // namespace detail
+}  // namespace v9
+}  // namespace fmt
