@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "plan/wire_shape.hpp"
 #include "treering/error.hpp"
 
 namespace treering {
@@ -114,12 +115,11 @@ bool is_chain(const Way& way) {
 
 /// Whether ranks ask one another for registered buffers first: see Mesh::wants_offers and Mesh::share.
 bool asks(const Way& way, std::size_t bytes, const Crowd& crowd) {
-  constexpr double few = 1024;
   const bool parts = way.collective != Collective::all_reduce &&
                      way.collective != Collective::broadcast &&
                      way.collective != Collective::reduce;
   return !is_chain(way) && way.path != Path::ll &&
-         static_cast<double>(bytes) > few * (parts ? crowd.ranks : 1);
+         static_cast<double>(bytes) > few_bytes * (parts ? crowd.ranks : 1);
 }
 
 double default_time(const Way& way, std::size_t bytes, const Crowd& crowd, const Figures& f) {

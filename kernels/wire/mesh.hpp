@@ -192,9 +192,6 @@ class Mesh {
   TREERING_DEVICE int from(int distance) const { return to(n_ - distance); }
 
  private:
-  /// To copy so much takes less time than a hand-shake.
-  static constexpr std::size_t few_bytes = 1024;
-
   /// Chunks of messages that all peers get, whatever is in them.
   TREERING_DEVICE static Chunk everyone(int /*peer*/) { return {0, 1}; }
 

@@ -59,7 +59,8 @@ def number(value: float) -> str:
 
 
 def machine(run: dict) -> str:
-    peers = [f"{name}: {text.splitlines()[0].split(', package')[0]}" for name, text in sorted(run["peer_versions"].items())]
+    versions = sorted(run["peer_versions"].items())
+    peers = [f"{name}: {text.splitlines()[0].split(', package')[0]}" for name, text in versions]
     return "\n".join([f"{run['cpu']}, {run['cpus']} cores. Treering {run['version']}.", *peers])
 
 
